@@ -7,7 +7,7 @@ states (a configuration against its reference, an effect over matched sets, the 
 truth is inside, and on grids in which nothing differs how often anything is claimed: a configuration of the table, or
 the best, differs significantly from its reference, or an effect depends on a different axis.
 
-A table on scaling has the efficiency of several devices. Two are of two configurations:
+A table on scaling has the efficiency of several devices and the serial share. Two are of two configurations:
 the expected time to a target that some runs miss, where the truth is the time with restarts (or, if no run missed it,
 that of successes, as the report says), and differences of an accuracy.
 """
@@ -30,6 +30,7 @@ from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, Try, with_candidates
 from raybench.analysis.over import LOOK_ALPHA, changes
 from raybench.analysis.ratios import cost_ratio, quality_difference
+from raybench.analysis.scaling import serial_share
 from raybench.analysis.targets import expected, target_ratio
 
 Array = NDArray[np.float64]
@@ -324,15 +325,19 @@ def targets(
 
 
 def scaling_table(draws: int, seed: int, repeats: Sequence[int] = (4, 10)) -> list[str]:
-    """Return lines with the coverage of the efficiency with most devices, by the serial share of the times."""
-    lines = [f"{'scaling, %':<24}{'counts':<10}{'n':>3}{'serial':>8}{'efficiency':>12}"]
+    """Return lines with the coverage of the efficiency with most devices, and of the serial share of the times."""
+    lines = [f"{'scaling, %':<24}{'counts':<10}{'n':>3}{'serial':>8}{'efficiency':>12}{'share':>7}{'stated':>8}"]
     noises = {f"runs, cv {cv}%": _runs(cv / 100) for cv in (1, 2, 3, 5)}
     noises |= {name: FAMILIES[name] for name in ("random walk 4%", "device x repeat 2%")}
     for (name, noise), count, share in product(noises.items(), (3, 4), (0.02, 0.1, 0.3)):
         for n in repeats:
             counts = scaling(noise, [2**power for power in range(count)], share, n, draws, seed)
+            stated = len(counts.inside.get("share", ())) / draws
+            shown = [counts.coverage("efficiency"), counts.coverage("share"), stated]
             columns = f"{name:<24}{f'1 to {2 ** (count - 1)}':<10}{n:>3}{share:>8.0%}"
-            lines.append(f"{columns}{100 * counts.coverage('efficiency'):>12.1f}")
+            lines.append(
+                columns + "".join(f"{100 * each:>{size}.1f}" for each, size in zip(shown, (12, 7, 8), strict=True))
+            )
     return lines
 
 
@@ -350,6 +355,9 @@ def scaling(noise: Noise, amounts: Sequence[int], share: float, n: int, draws: i
         efficiency = next(row.efficiency for row in rows if row.value == amounts[-1])
         if efficiency:
             counts.add("efficiency", efficiency.low, efficiency.high, -math.log(truth[-1] * amounts[-1]))
+        serial = serial_share([{each.axes["count"]: each.times for each in measured}])
+        if serial and serial.low is not None and serial.high is not None:
+            counts.inside.setdefault("share", []).append(serial.low <= share <= serial.high)
     return counts
 
 

@@ -91,8 +91,8 @@ export -f look run_tests
 export python kit work tiny
 
 one() {
-  local few=() onto=() programs=${PROGRAMS:-{airbench94.py,airbench94_compiled.py\}}
-  [ -z "$tiny" ] || few=(--set steps_per_epoch=2 --set epochs=2) onto=(--set devices.gpu.kind=cpu) programs=airbench94.py
+  local few=() onto=() smoke=() programs=${PROGRAMS:-{airbench94.py,airbench94_compiled.py\}}
+  [ -z "$tiny" ] || smoke=(--smoke --set params.train_examples=2048 --set params.val_examples=64) few=(--set steps_per_epoch=2 --set epochs=2) onto=(--set devices.gpu.kind=cpu) programs=airbench94.py
   case $1 in
     check) step check 90 bash -c look ;;
     devices) step devices 60 "$python" -m raybench devices ;;
@@ -117,8 +117,8 @@ one() {
     davidnet) grid davidnet 240 grids/cifar_tpu_vs_gpu.yaml $(synthetic cifar10) --where device=gpu --where batch_size=512 \
       --where weight_decay=5.0e-4 --set 'axes.compile=[false, default]' --set 'baseline={compile: false}' "${few[@]}" "${onto[@]}" \
       ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --set 'overrides=[]' --set 'include=[]' --set 'examples={val: 200}' --set evaluation_batch_size=200} ;;
-    airbench) grid airbench 120 examples/airbench94/grid.yaml --set 'axes.compile=[false]' --set 'baseline={}' --repeats $((tiny ? 1 : ${REPEATS:-5})) "${onto[@]}" ${tiny:+--smoke} ;;
-    airbenchc) grid airbenchc 500 examples/airbench94/grid.yaml --repeats $((tiny ? 1 : ${REPEATS:-3})) "${onto[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}' --smoke} ;;
+    airbench) grid airbench 120 examples/airbench94/grid.yaml --set 'axes.compile=[false]' --set 'baseline={}' --repeats $((tiny ? 1 : ${REPEATS:-5})) "${onto[@]}" "${smoke[@]}" ;;
+    airbenchc) grid airbenchc 500 examples/airbench94/grid.yaml --repeats $((tiny ? 1 : ${REPEATS:-3})) "${onto[@]}" "${smoke[@]}" ${tiny:+--set 'axes.compile=[false]' --set 'baseline={}'} ;;
     mnist) grid mnist 150 grids/mnist.yaml $(synthetic mnist) --repeats $((tiny ? 1 : 3)) "${few[@]}" ;;
     lstm) grid lstm 150 grids/imdb_cpu_vs_gpu.yaml $(synthetic imdb) --set 'devices={}' --set 'axes={device: available}' --set 'baseline={device: cpu}' --set framework=torch \
       --set steps_per_epoch=$((tiny ? 1 : 40)) --set epochs=3 --set 'examples={val: 500}' ;;

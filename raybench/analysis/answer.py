@@ -308,6 +308,7 @@ class Effect:
             its sign between sets beyond noise.
         quality_least, quality_most: smallest and largest difference of the main metric of a set; None without metric.
         efficiency: speed-up ÷ increase of the amount, if the axis is an amount of hardware such as `count`.
+        price, energy: of a unit of work, as `speed`, for such an axis: above 1 is less; None if unknown.
         cautions: marks of cautions that could change it.
     """
 
@@ -326,6 +327,8 @@ class Effect:
     quality_most: float | None = None
     tied: Mapping[str, Any] = field(default_factory=dict)
     efficiency: Ratio | None = None
+    price: Ratio | None = None
+    energy: Ratio | None = None
     to_target: Ratio | None = None
     cautions: tuple[str, ...] = ()
 
@@ -338,11 +341,14 @@ class Scaling:
         axis: such as `count` or `threads`.
         noun: what it counts: `GPU`, `process`, `thread`.
         kind: `strong` if all values have the same batch size, `weak` if the batch grows with the amount; else empty.
+        serial: part of the time of one that more do not shorten, by Amdahl's law; None with weak scaling, fewer than 3
+            values or 2 repeats, or if the times do not follow the law.
     """
 
     axis: str
     noun: str
     kind: str = ""
+    serial: Summary | None = None
 
 
 class Criterion(StrEnum):

@@ -11,7 +11,7 @@ from typing import Any
 from raybench.analysis.answer import Effect, EffectPart, Ratio
 from raybench.analysis.intervals import EffectEstimate, holm
 from raybench.analysis.matching import JOB_AXES, Matching, amount
-from raybench.analysis.measured import TIME, TIME_TO_TARGET, Measured
+from raybench.analysis.measured import ENERGY, TIME, TIME_TO_TARGET, Measured
 from raybench.analysis.ratios import Pairs, as_difference, as_ratio, effect_on, quality_effect, scaled
 from raybench.analysis.targets import target_ratio
 from raybench.core.text import format_value
@@ -126,6 +126,9 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
     quality_opposite = depends_on is not None and _changes_sign(row.quality.get(main))
     speed = as_ratio(row.speed.mean, runs) if row.speed and not job_axis and not opposite else None
     amounts = _amounts(row) if speed else None
+    prices = [(own.price_per_hour or 0.0, other.price_per_hour or 0.0) for own, other in row.timed]
+    dearer = geometric_mean(own / other for own, other in prices) if amounts and all(map(all, prices)) else None
+    joules = _cost_effect(ENERGY, row.pairs) if amounts else None
     return Effect(
         axis=row.axis,
         value=row.value,
@@ -135,6 +138,8 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
         speed=speed,
         to_target=None if job_axis else _to_target(row.pairs),
         efficiency=scaled(speed, amounts[1] / amounts[0]) if speed and amounts else None,
+        price=scaled(speed, 1 / dearer) if speed and dearer else None,
+        energy=as_ratio(joules.mean, runs) if joules else None,
         least=min(ratios, default=None),
         most=max(ratios, default=None),
         varies=bool(axis) or opposite,

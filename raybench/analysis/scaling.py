@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
-from raybench.analysis.answer import Effect, Scaling
+import numpy as np
+
+from raybench.analysis.answer import Effect, Scaling, Summary
+from raybench.analysis.intervals import Sample, at_every_look, mean
 from raybench.analysis.matching import CORES, Matching
 from raybench.analysis.measured import SAME_WORK, Measured
 from raybench.core.settings import short_name
 from raybench.devices import KINDS
 from raybench.results.attempt import Attempt
+
+LEAST_AMOUNTS = 3
+"""Fewest amounts that show whether times follow Amdahl's law."""
+
+LARGEST_MISFIT = 0.05
+"""Largest deviation of a time from Amdahl's law with which its serial share is stated."""
 
 NOUNS = {"threads": "thread", "cpus": "core", "cores": "core", "gpus": "GPU", "nodes": "node", "nnodes": "node"}
 """What axes count, besides `count`; others count processes."""
@@ -20,8 +30,11 @@ def scalings(measured: Sequence[Measured], matching: Matching, effects: Sequence
     made = []
     for axis in dict.fromkeys(each.axis for each in effects if each.efficiency):
         growths, runs = [], []  # of the amount and of the batch, by matched set
+        sets: dict[int, dict[float, Sequence[Sample]]] = {}
         for row in (each for each in effects if each.axis == axis):
             for pair in matching.sets(axis, row.value, row.other):
+                times = sets.setdefault(pair[1], {float(row.other): measured[pair[1]].times})
+                times[float(row.value)] = measured[pair[0]].times
                 sides = [measured[index].completed for index in pair]
                 own, other = map(_batch, sides)
                 growths.append((float(row.value) / float(row.other), own / other if own and other else 0.0))
@@ -29,8 +42,36 @@ def scalings(measured: Sequence[Measured], matching: Matching, effects: Sequence
         is_strong = all(_is_same(batch, 1.0) for _, batch in growths)
         is_weak = all(_is_same(batch, amount) for amount, batch in growths)
         kind = "" if CORES.fullmatch(short_name(axis)) else "strong" if is_strong else "weak" if is_weak else ""
-        made.append(Scaling(axis, _noun(axis, runs), kind))
+        varies = kind == "weak" or any(each.varies for each in effects if each.axis == axis)
+        serial = None if varies else serial_share(list(sets.values()))
+        made.append(Scaling(axis, _noun(axis, runs), kind, serial))
     return made
+
+
+def serial_share(sets: Sequence[Mapping[float, Sequence[Sample]]]) -> Summary | None:
+    """Return the part of the time of one that more do not shorten: time = serial + parallel / amount.
+
+    It is fitted to each repeat, and the interval is that of the mean: runs share what happens in a repeat. None with
+    fewer than 3 amounts or 2 repeats, with several machines, or if the times do not follow the law.
+
+    Args:
+        sets: logs of times by amount, for each matched set of configurations.
+    """
+    runs = [run for times in sets for own in times.values() for run in own]
+    amounts = sorted(set.intersection(*(set(times) for times in sets)))
+    logs = [[{run.repeat: run.value for run in times[each]} for times in sets] for each in amounts]
+    repeats = sorted(set.intersection(*(set(own) for of_amount in logs for own in of_amount)))
+    if len(amounts) < LEAST_AMOUNTS or len(repeats) < 2 or len({run.host for run in runs}) > 1:
+        return None
+    times = np.exp([[fmean(own[repeat] for own in of_amount) for of_amount in logs] for repeat in repeats])
+    terms = np.stack([np.ones(len(amounts)), 1 / np.array(amounts)], axis=1)
+    parts = [np.linalg.lstsq(terms / own[:, None], np.ones(len(own)), rcond=None)[0] for own in times]
+    misfits = [terms @ fitted / own - 1 for fitted, own in zip(parts, times, strict=True)]
+    if np.abs(np.mean(misfits, axis=0)).max() > LARGEST_MISFIT:
+        return None
+    estimate = at_every_look(mean([float(fitted[0] / fitted.sum()) for fitted in parts]), runs[0].stopping)
+    low, high = estimate.interval() or (None, None)
+    return Summary(estimate.value, low, high, len(repeats))
 
 
 def _is_same(growth: float, expected: float) -> bool:

@@ -26,7 +26,7 @@ Examples:
   raybench report quickstart --json - | jq .sentences.best
   raybench report sqlite:///mlflow.db --grid quickstart
   raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
-  raybench report --over nightly/*.zip
+  raybench report --over nightly/*.zip --html over.html
 """
 
 
@@ -79,9 +79,9 @@ def command(
     Several are combined: a run that is in two of them counts once.
     """
     if over:
-        if baseline or prices or unit or html or full or everything:
-            raise UsageError("--over works only with --results, --grid and --json; remove the other options")
-        return _over(sources, results, grid, data)
+        if baseline or prices or unit or full or everything:
+            raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
+        return _over(sources, results, grid, html, data)
     from raybench.cli.console import page as terminal
     from raybench.cli.console import print_lines
     from raybench.reporting import build
@@ -109,7 +109,7 @@ def command(
     return 0
 
 
-def _over(sources: tuple[str, ...], results: Path, grid: str | None, data: Path | None) -> int:
+def _over(sources: tuple[str, ...], results: Path, grid: str | None, html: Path | None, data: Path | None) -> int:
     from raybench.analysis.over import over_time
     from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting import build, over
@@ -121,13 +121,15 @@ def _over(sources: tuple[str, ...], results: Path, grid: str | None, data: Path 
     if not (shown and shown.series):
         raise UsageError("--over: the sources have no completed run; name results folders or exports")
     sentences = list(over.sentences(shown))
+    if html:
+        write_file(html, over.page(shown))
     if data:
         write_file(data, json_text({"version": 1, "sentences": sentences, **vars(shown)}))
-    if data != Path("-"):
+    if not {html, data} & {Path("-")}:
         for sentence in sentences:
             print_text(page(), sentence)
         print_columns(page(), over.columns(shown))
-        _say_written(data)
+        _say_written(html, data)
     return 0
 
 

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from datetime import datetime
 from io import StringIO
 from itertools import chain, cycle
 from statistics import fmean
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
 from raybench.core.labels import named_value
+from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
 from raybench.errors import RaybenchError
 from raybench.reporting import words
@@ -30,6 +32,8 @@ from raybench.reporting.layout import NOTHING
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from raybench.analysis.over import OverTime
 
 
 WIDTH = 4.6
@@ -212,7 +216,10 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
 
 
 def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
-    """Draw the metric over training time: the mean over runs and their range, with a label at each curve."""
+    """Draw the metric over training time: the mean over runs and their range, with a label at each curve.
+
+    With a budget that is a price, over the price of the training time.
+    """
     metric = metric or answer.metric
     curves_of = {
         each.index: [curve for run in each.runs if (curve := run.curve(metric))]
@@ -224,11 +231,13 @@ def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
     figure, (panel,) = _new_figure(make, 3.3)
     scale = 100 if words.is_accuracy(metric) else 1
     colors, styles = _colors(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
+    by_price = "price" in answer.budget and all(each.price_per_hour for each in shown)
     ends, xs = [], []
     for each in shown:
         curves = curves_of[each.index]
         length = min(map(len, curves))
-        x = [fmean(curve[number][1] for curve in curves) for number in range(length)]
+        rate = each.price_per_hour / 3600 if by_price and each.price_per_hour else 1.0
+        x = [rate * fmean(curve[number][1] for curve in curves) for number in range(length)]
         values = [[scale * curve[number][2] for curve in curves] for number in range(length)]
         y, color = list(map(fmean, values)), colors[each.index]
         panel.plot(x, y, color=color, linestyle=next(styles[color]), linewidth=1.5)
@@ -239,7 +248,8 @@ def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
     if metric == answer.metric and (bound := _bound(answer)) is not None:
         panel.axhline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     _scale(panel, xs, 12.0)
-    panel.set_xlabel("training time, s", loc="left")
+    currency = words.currency_sign(answer)
+    panel.set_xlabel(f"price of training, {currency}" if by_price else "training time, s", loc="left")
     panel.set_ylabel(words.metric_name(metric) + (", %" if scale == 100 else ""))
     panel.grid(axis="y", linewidth=0.4, color=LINE)
     _label_ends(figure, panel, ends)
@@ -308,8 +318,36 @@ def time_and_price(answer: Answer, make: Make) -> Figure:
     return figure
 
 
+def over_time(over: OverTime) -> RenderedFigure:
+    """Draw the speed of each configuration over the executions of a grid, relative to its first level."""
+    from matplotlib import dates
+    from matplotlib.figure import Figure
+
+    axis: Any = dates
+    with _styled("over"):
+        figure, (panel,) = _new_figure(Figure, 3.3)
+        ends = []
+        for each, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
+            days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in each.sessions]
+            base = each.levels[0].seconds
+            levels = [base / level.seconds for level in each.levels for _ in range(level.sessions)]
+            panel.plot(days, [base / one.seconds.value for one in each.sessions], "o", color=color, ms=3, alpha=0.5)
+            panel.plot(days, levels, color=color, linewidth=1.6, drawstyle="steps-post")
+            ends.append((_shortened(each.label), days[-1], levels[-1], color))
+        first, last = panel.dataLim.intervalx
+        margin = max(0.03 * (last - first), 1 / 24)
+        panel.set_xlim(first - margin, last + margin)
+        panel.xaxis.set_major_locator(locator := axis.AutoDateLocator(maxticks=7))
+        panel.xaxis.set_major_formatter(axis.ConciseDateFormatter(locator))
+        panel.set_ylabel("speed relative to the first level")
+        panel.grid(axis="y", linewidth=0.4, color=LINE)
+        _label_ends(figure, panel, ends)
+    caption = "Dots are executions, each the geometric mean of its runs; lines are levels between changes."
+    return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
+
+
 def scaling(answer: Answer, make: Make) -> Figure:
-    """Draw the speed-up by amount of hardware with the ideal line."""
+    """Draw the speed-up by amount of hardware with the ideal line and, if it fits, Amdahl's law."""
     if not answer.scalings:
         raise NoDataError("no axis is an amount of hardware, such as `count` or `threads`")
     figure, panels = _new_figure(make, 3.3, len(answer.scalings))
@@ -335,6 +373,11 @@ def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> 
         low, high = ([getattr(ratios[each], end) or ratios[each].value for each in x] for end in ("low", "high"))
         panel.plot(x, y, "o-", color=color, linewidth=1.5, markersize=4.5, label=name)
         panel.vlines(x, low, high, color=color, linewidth=1.6)
+    if scaling.serial and scaling.serial.value > 0:
+        share = scaling.serial.value
+        x = [amounts[0] * (amounts[-1] / amounts[0]) ** (step / 40) for step in range(41)]
+        law = [(share + (1 - share) / base) / (share + (1 - share) / each) for each in x]
+        panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {percent(share)}")
     panel.set_xscale("log", base=2)
     panel.set_xticks(amounts, [f"{each:g}" for each in amounts], minor=False)
     panel.set_yscale("log", base=2)
@@ -469,6 +512,10 @@ def _fitted(answer: Answer, each: Configuration) -> str:
     if len(name) > MAX_LABEL:
         values = {axis: each.axes[axis] for axis in answer.axes if axis in each.axes}
         name = ", ".join(named_value(axis, v) if isinstance(v, bool) else format_value(v) for axis, v in values.items())
+    return _shortened(name)
+
+
+def _shortened(name: str) -> str:
     tail = MAX_LABEL // 2
     return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
 

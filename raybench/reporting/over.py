@@ -1,12 +1,15 @@
-"""A grid over time in words and as a table."""
+"""A grid over time in words, as a table and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from raybench.analysis.over import OverTime
-from raybench.core.text import names_text, plural
+from raybench.core.text import names_text, plural, printable
+from raybench.reporting import figures
 from raybench.reporting.layout import LABEL, Column
+from raybench.reporting.page import template
 from raybench.reporting.words import number, ratio_text
 
 
@@ -35,3 +38,10 @@ def columns(over: OverTime) -> list[Column]:
         Column(f"s/{over.unit.label}", [number(level.seconds) for _, level in rows], right=True),
         Column("speed to the level before (95% CI)", [ratio_text(level.speed) for _, level in rows]),
     ]
+
+
+def page(over: OverTime) -> str:
+    """Return it as an HTML page in one file."""
+    module: Any = template().module
+    text = module.over(over.grid, list(sentences(over)), columns(over), figures.over_time(over))
+    return printable(str(text).lstrip())

@@ -17,10 +17,12 @@ from raybench.analysis.answer import (
     Effect,
     Ending,
     Ratio,
+    Scaling,
     Summary,
     TrustLevel,
 )
 from raybench.analysis.bottleneck import COUNTED
+from raybench.analysis.ratios import scaled
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
@@ -322,6 +324,7 @@ def _best_text(answer: Answer, best: Best) -> BestText:
             f"{name} ({o.reached} of {o.tried})" for name, o in others if o.reached * to.tried < to.reached * o.tried
         ]
         rest += [f"Reached in fewer runs by {names_text(fewer)}."] if fewer else []
+    rest += _break_even_price(answer, best, names)
     name = ": ".join(filter(None, (f"{head[:1].upper()}{head[1:]}", f"{own}{' (the reference)' if is_named else ''}")))
     return BestText(f"{name}:", f"{'; '.join(filter(None, facts))}{marks}.", " ".join(rest))
 
@@ -377,6 +380,19 @@ def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> It
         yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
     elif configuration.quality is None and any(each.quality for each in answer.configurations):
         yield f"{metric_name(answer.metric)} unknown"
+
+
+def _break_even_price(answer: Answer, best: Best, names: Mapping[int, str]) -> Iterator[str]:
+    """Yield the price of its device above which one on a different device would be cheaper."""
+    ratio = best.ratios.get(Criterion.CHEAPEST)
+    if ratio is None or best.other is None:
+        return
+    own, other = (answer.configurations[index] for index in (best.configuration, best.other))
+    device = format_value(own.axes.get("device", ""))
+    if own.price_per_hour and device != format_value(other.axes.get("device", "")):
+        price = money_text(float(f"{own.price_per_hour * ratio.value:.3g}"), answer.currency)
+        subject = names[own.index] if "count" in own.axes else device  # the price of several devices is that of all
+        yield f"If {subject} cost more than {price} per hour, {names[other.index]} would be cheaper."
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
@@ -502,21 +518,43 @@ def effects_note(answer: Answer) -> str:
 # Amounts of hardware
 
 
-def scaling_sentences(answer: Answer) -> Iterator[str]:
-    """Yield the efficiency with the largest amount of hardware, and what limits the speed."""
-    for scaling in answer.scalings:
-        most = max((each for each in answer.effects if each.axis == scaling.axis), key=lambda each: float(each.value))
-        nouns = plural_noun(scaling.noun)
-        name = f"{format_value(most.value)} {scaling.noun if most.value == 1 else nouns}"
-        efficiency = f"efficiency {share_text(most.efficiency, CI)} with {name}" if most.efficiency else ""
+def scaling_sentences(answer: Answer) -> list[str]:
+    """Speed-up, efficiency and price with the largest amount of hardware, and what limits the speed."""
+    return [sentence for scaling in answer.scalings for sentence in _scaling_sentences(answer, scaling)]
+
+
+def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
+    most = max((each for each in answer.effects if each.axis == scaling.axis), key=lambda each: float(each.value))
+    nouns = plural_noun(scaling.noun)
+    name = f"{format_value(most.value)} {scaling.noun if most.value == 1 else nouns}"
+    other, share = format_value(most.other), float(most.other) / float(most.value)
+    parts = [(f"{_condition(part.axis, part.value)}, ", part.speed) for part in most.parts]
+    for place, speed in parts or [("", most.speed)]:
+        if speed is None:
+            continue
+        facts = [ratio_words(speed, Criterion.FASTEST, other).partition(" (95% CI")[0]]
+        facts[0] += f" (efficiency {share_text(scaled(speed, share), '{}%, 95% CI {}–{}%')})"
+        for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
+            # With equal prices, that of the work is the speed-up again.
+            is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes(1))
+            if ratio and not is_equal and not parts:
+                facts.append(ratio_words(ratio, criterion, "").partition(" (95% CI")[0])
+        per = f" per {answer.unit.label}" if len(facts) > 1 else ""
+        text = f"{place}{name}: {', '.join(facts)}{per}."
+        yield text[:1].upper() + text[1:]
+    if scaling.kind:
         size = "is the same for all" if scaling.kind == "strong" else f"grows with the number of {nouns}"
-        kind = f"{scaling.kind} scaling (the batch size {size})" if scaling.kind else ""
-        if text := ": ".join(filter(None, (kind, efficiency))):
-            yield f"{text[:1].upper()}{text[1:]}."
-        shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
-        if known := sorted(share for share in shares if share is not None):
-            ends = join_words(list(dict.fromkeys(map(percent, (known[0], known[-1])))), "to")
-            yield f"The exchange of gradients takes {ends} of a step with {name}."
+        yield f"{scaling.kind.capitalize()} scaling: the batch size {size}."
+    shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
+    if known := sorted(share for share in shares if share is not None):
+        ends = join_words(list(dict.fromkeys(map(percent, (known[0], known[-1])))), "to")
+        yield f"The exchange of gradients takes {ends} of a step with {name}."
+    serial = scaling.serial
+    if serial and serial.low is not None and serial.low > 0:
+        limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"
+        yield f"By Amdahl's law, a serial share of {share_text(serial, CI)}: {limit}."
+    elif serial and serial.high is not None and serial.high > 0:
+        yield f"By Amdahl's law, the serial share is at most {percent(serial.high)} (upper end of its 95% CI)."
 
 
 def plural_noun(noun: str) -> str:

@@ -12,8 +12,9 @@ Any program may write it. The first line names the columns, by the names they ha
   `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
   `weight_decay`.
 
-Without the column `trial`, the file is one trial. Epochs are numbered from 1, or from 0 as in Keras's `CSVLogger`; its
-names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and `val_loss` are read as `train/accuracy` and so on.
+Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
+numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
+`val_loss` are read as `train/accuracy` and so on.
 
 Other columns of the table of epochs are computed from these and ignored here. An empty field or NA is a missing value;
 so is NaN, except in a metric. Without a status, a trial is complete, or diverged if a loss of its last epoch is NaN or
@@ -54,6 +55,8 @@ _TARGET = ("target_metric", "target_at_least", "target_at_most")
 _LEDGER = ("setup", "data", "build")
 _TRIAL = ("grid", "trial", "attempt", "repeat", "status", "label", "host", "device", "seed", "price_per_hour")
 _OF_TRIALS = {*_CELL, *_TARGET, *_TRIAL, "wall_s", "template_import_s", *(f"{name}_s" for name in _LEDGER)}
+_OF_WHICH_TRIAL = {*_CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
+"""Columns that tell trials apart if there is no column `trial`."""
 _OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
 OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
 """Format of raybench's own trial names, which contain cell and repeat."""
@@ -164,7 +167,7 @@ class _Reader:
         if len(values) != len(self._head):
             self.problem(line, "", f"{len(values)} values for {len(self._head)} columns")
             return
-        row: dict[str, Any] = {"trial": self.path.stem}
+        row: dict[str, Any] = {}
         for name, text in zip(self._head, values, strict=True):
             try:
                 row[name] = _value(name, text.strip())
@@ -178,7 +181,14 @@ class _Reader:
     def _take(self, row: dict[str, Any], line: int) -> None:
         """Add the values of one line."""
         of_trial = {name: value for name, value in row.items() if name in _OF_TRIALS}
-        trial = self.trials.setdefault((row.get("grid"), row["trial"], row.get("attempt")), _Trial(line, of_trial))
+        if "trial" in row:
+            key = row.get("grid"), row["trial"], row.get("attempt")
+        else:
+            key = tuple(value for name, value in of_trial.items() if name in _OF_WHICH_TRIAL)
+            earlier = self.trials.get(key)
+            new = f"{self.path.stem}:{line}" if self.trials else self.path.stem
+            of_trial["trial"] = earlier.values["trial"] if earlier else new
+        trial = self.trials.setdefault(key, _Trial(line, of_trial))
         for name, value in of_trial.items():
             if value != trial.values[name]:
                 conflict = f"{_cut(str(value))} here and {_cut(str(trial.values[name]))} on line {trial.line}"
@@ -186,7 +196,9 @@ class _Reader:
         epoch = row["epoch"]
         if epoch in trial.epochs:
             message = f"{epoch} again: line {trial.lines[epoch]} has this epoch of the same trial"
-            self.problem(line, "epoch", message if "trial" in self._head else f"{message}; add a column trial")
+            self.problem(
+                line, "epoch", message if "trial" in self._head else f"{message}; add a column trial or repeat"
+            )
         trial.lines[epoch] = line
         if row.get("energy_j") is not None:
             trial.joules[epoch] = row["energy_j"]

@@ -498,11 +498,33 @@ def scaled_grid(amounts, seconds, axis="count", grows=False, kind="cuda", joules
     return grid
 
 
-@pytest.mark.parametrize("amounts", [(1, 2, 4), (8, 2, 4)])
-def test_efficiency_is_relative_to_the_smallest_amount(amounts):
-    largest = effect_of(scaled_grid(amounts, [around(10 / n**0.9) for n in amounts]).answer(), "count", max(amounts))
+SHARES = (0.08, 0.10, 0.12, 0.10)
+"""Serial shares of four repeats: mean 0.10, sd 0.01633, t(3, .975) = 3.1824, half 0.02598."""
+
+
+@pytest.mark.parametrize(
+    ("amounts", "serial", "limits"),
+    [
+        ((1, 2, 4), SHARES, (0.0740, 0.1260)),
+        ((8, 2, 4), SHARES, (0.0740, 0.1260)),
+        ((1, 2), SHARES, None),
+        ((1, 2, 4), (0.1,), None),
+    ],
+)
+def test_serial_share(amounts, serial, limits):
+    """Of times that follow Amdahl's law in each repeat; from three amounts and two repeats on."""
+    answer = scaled_grid(amounts, [[10 * (s + (1 - s) / n) for s in serial] for n in amounts]).answer()
+    (scaling,) = answer.scalings
+    found = scaling.serial and (scaling.serial.low, scaling.serial.high)
+    assert found == (limits and pytest.approx(limits, abs=1e-4))
+    largest = effect_of(answer, "count", max(amounts))
     assert largest.other == min(amounts)
     assert largest.efficiency.value == pytest.approx(largest.speed.value * min(amounts) / max(amounts))
+
+
+def test_times_that_do_not_follow_amdahl_have_no_serial_share():
+    (scaling,) = scaled_grid((1, 2, 4), [around(1, 4), around(0.5, 4), around(0.6, 4)]).answer().scalings
+    assert scaling.serial is None
 
 
 @pytest.mark.parametrize(
@@ -510,17 +532,21 @@ def test_efficiency_is_relative_to_the_smallest_amount(amounts):
     [
         (
             scaled_grid((1, 2, 4), [[10.0, 10.1], [5.4, 5.5], [3.0, 2.9]], joules=9),
-            ["Strong scaling (the batch size is the same for all): efficiency 85% (95% CI 77–95%) with 4 GPUs."],
+            [
+                "4 GPUs: 3.4x as fast as 1 (efficiency 85%, 95% CI 77–95%), costs 1.2x as much, needs 1.2x as much "
+                "device energy per epoch.",
+                "Strong scaling: the batch size is the same for all.",
+            ],
         ),
         (
             scaled_grid((1, 2), [[10.0] * 3, [5.0] * 3], grows=True),
-            ["Weak scaling (the batch size grows with the number of GPUs): efficiency 200% ("],
+            ["2 GPUs: 4.0x as fast as 1", "Weak scaling: the batch size grows with the number of GPUs."],
         ),
         (
             scaled_grid((1, 2), [[10.0], [14.0]], "params.nproc", kind="cpu"),
-            ["Strong scaling (the batch size is the same for all): efficiency 36% with 2 processes."],
+            ["2 processes: takes 1.4x as long as 1 (efficiency 36%).", "Strong scaling"],
         ),
-        (scaled_grid((2, 4), [around(4), around(2.1)], "threads", kind="cpu"), ["Efficiency 96% ("]),
+        (scaled_grid((2, 4), [around(4), around(2.1)], "threads", kind="cpu"), ["4 threads: 1.92x as fast as 2"]),
     ],
 )
 def test_scaling_in_words(grid, sentences):
@@ -528,6 +554,12 @@ def test_scaling_in_words(grid, sentences):
     assert len(found) >= len(sentences)
     for text, expected in zip(found, sentences, strict=False):
         assert text.startswith(expected), text
+
+
+def test_counts_of_one_device_have_no_break_even_price():
+    answer = scaled_grid((1, 2), [around(10), around(6)]).answer()
+    assert any(Criterion.CHEAPEST in each.ratios for each in answer.best)
+    assert not any("cost more than" in str(each) for each in best_texts(answer))
 
 
 @pytest.mark.parametrize(("threads", "is_scaling"), [(2, False), (1, True)])

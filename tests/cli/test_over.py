@@ -37,7 +37,7 @@ def nights(tmp_path):
 
 
 def test_a_slowdown_has_its_date_and_the_other_configuration_has_none(nights, raybench, tmp_path):
-    said = raybench("report", "--over", *nights, "--json", "over.json")
+    said = raybench("report", "--over", *nights, "--json", "over.json", "--html", "over.html")
     assert said.status == 0, said.err
     told = json.loads((tmp_path / "over.json").read_text())
     (sentence,) = told["sentences"]
@@ -47,11 +47,13 @@ def test_a_slowdown_has_its_date_and_the_other_configuration_has_none(nights, ra
     assert slower["levels"][1]["since"] == slower["sessions"][9]["began"]
     assert slower["levels"][1]["speed"]["low"] < 1 / 1.1 < slower["levels"][1]["speed"]["high"]
     assert (len(same["levels"]), len(same["sessions"])) == (1, 16)
+    page = (tmp_path / "over.html").read_text()
+    assert "slower since" in page and "<svg" in page
 
 
 def test_wrong_use(nights, raybench):
     for arguments, message in [
-        (("--over", "r0", "--html", "over.html"), "remove the other"),
+        (("--over", "r0", "--full"), "remove the other"),
         (("--over", "r2"), "no results of"),
     ]:
         said = raybench("report", *arguments, "--results", "r1")

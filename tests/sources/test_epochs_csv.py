@@ -151,7 +151,9 @@ def test_keras_log_with_named_times(tmp_path):
     assert found.epochs["val/accuracy"].tolist() == [0.4, 0.6]
     assert found.epochs["train/loss"].tolist() == [1.9, 1.5]
     two = problems(tmp_path, KERAS.replace("elapsed", "epoch_s") + "0,0.3,2.5,1.9,0.4,1.8\n")
-    assert two == ["/mine.csv:4:1: epoch: 0 again: line 2 has this epoch of the same trial; add a column trial"]
+    assert two == [
+        "/mine.csv:4:1: epoch: 0 again: line 2 has this epoch of the same trial; add a column trial or repeat"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -253,6 +255,24 @@ def test_trial_names_and_attempts_in_a_csv(tmp_path):
     assert found["repeat"].tolist() == [0, 1, 0, 1]
     report = build.from_grid(build.one_grid([str(tmp_path / "mine.csv")], tmp_path))
     assert [(each.planned, each.completed) for each in report.answer.configurations] == [(2, 2)] * 2
+
+
+def test_settings_and_repeats_tell_trials_apart(tmp_path):
+    rows = [
+        f"{device},{repeat},{epoch},{s},0.1"
+        for device, s in (("a", 2), ("b", 1))
+        for repeat in (0, 1)
+        for epoch in (1, 2)
+    ]
+    text = "\n".join(["device,repeat,epoch,epoch_s,price_per_hour", *rows, ""])
+    assert load(tmp_path, text).trials[["device", "repeat", "epochs_done"]].values.tolist() == [
+        ["a", 0, 2],
+        ["a", 1, 2],
+        ["b", 0, 2],
+        ["b", 1, 2],
+    ]
+    (line,) = problems(tmp_path, text.replace("b,1,2,1,0.1", "b,1,2,1,0.2"))
+    assert line == "/mine.csv:9:5: price_per_hour: 0.2 here and 0.1 on line 8: a trial has one"
 
 
 def test_repeat_claimed_by_two_trials(tmp_path):
