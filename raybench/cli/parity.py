@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,13 +39,12 @@ def command(workload: str, frameworks: str | None, batch_size: int) -> int:
     """
     from raybench import datasets
     from raybench.checks.run_parity import run_parity
-    from raybench.cli.progress import fetch_with_progress, working
+    from raybench.cli.progress import fetch_with_progress
     from raybench.workloads import read_workload
 
     datasets.ensure(read_workload(workload, Path()).dataset, datasets.data_root(), fetch_with_progress)
-    with working() as tell:
-        names = [name.strip() for name in frameworks.split(",")] if frameworks else []
-        parity = run_parity(workload, names, batch_size, tell)
+    names = [name.strip() for name in frameworks.split(",")] if frameworks else []
+    parity = run_parity(workload, names, batch_size, partial(say, err=True))
     _print_tables(parity)
     return 0 if parity.same else 1
 

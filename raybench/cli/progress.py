@@ -1,14 +1,11 @@
-"""Progress of downloads and reading, with and without a terminal."""
+"""Progress of downloads, with and without a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from raybench.cli.console import Terminal
 from raybench.datasets import DataSet
@@ -27,14 +24,3 @@ def fetch_with_progress(dataset: DataSet, root: Path, console: Console | None = 
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(dataset.name, total=None)
         fetch(dataset, root, lambda done, total: bar.update(task, completed=done, total=total))
-
-
-@contextmanager
-def working() -> Iterator[Callable[[str], None]]:
-    """Yield a callback that shows the current step, on a terminal in a temporary line."""
-    console = Terminal(stderr=True)
-    if not console.is_terminal:
-        yield lambda text: console.print(text, soft_wrap=True)
-        return
-    with console.status("Starting") as status:
-        yield lambda text: status.update(Text(text))

@@ -54,13 +54,6 @@ class Results:
 
         Raises:
             UsageError: the grid has no such axis or value.
-
-        Examples:
-            >>> import raybench
-            >>> results = raybench.load("raybench-results", grid="quickstart")
-            >>> effects = results.with_baseline(batch_size=128).effects
-            >>> effects.loc[effects["axis"] == "batch_size", "other"].tolist()
-            ['128']
         """
         changed = Results(self._grids, baseline=self._baseline | values)
         _ = changed._reports
