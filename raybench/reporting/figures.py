@@ -143,7 +143,7 @@ def speed(answer: Answer, make: Make) -> Figure:
     shown = _some([each for each in _ranked(answer) if each.seconds])
     if len(shown) < 2:
         raise NoDataError("fewer than two configurations have a time")
-    widths = [2.3, 1] if any(each.quality for each in shown) else [1]
+    widths = [2, 1.1] if any(each.quality for each in shown) else [1]
     figure, panels = _new_figure(make, ROW * len(shown) + 0.75, len(widths), width_ratios=widths, sharey=True)
     panel, colors = panels[0], _colors(answer)
     references = {each.reference for each in shown}
@@ -207,6 +207,7 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
         panel.axvline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     panel.set_xlabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), loc="right")
     panel.tick_params(axis="y", length=0, labelleft=False)
+    panel.tick_params(axis="x", labelsize=8)
     panel.spines["left"].set_visible(False)
     panel.margins(x=0.12)
     panel.locator_params(axis="x", nbins=2)

@@ -253,6 +253,8 @@ def best_texts(answer: Answer) -> list[BestText]:
     """The answer: the decision about a version, or each best configuration, the most important first."""
     if answer.decision:
         return [BestText(*answer.decision[:1]), *(BestText("", each) for each in answer.decision[1:])]
+    if not answer.best and answer.status.completed and is_smoke(answer.grid):
+        return []  # its numbers are not results
     if not answer.best:
         reason = "No run has completed." if not answer.status.completed else "No times can be compared."
         return [BestText(reason)]
@@ -315,16 +317,21 @@ def _best_text(answer: Answer, best: Best) -> BestText:
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
     # The ratio to the other side says itself that it holds if no run misses the target.
-    ties = names_text([names[index] for index in (*best.indistinguishable, *best.unproven) if index != best.other])
+    ties = names_text([names[index] for index in best.indistinguishable if index != best.other])
+    unproven = names_text([names[index] for index in best.unproven if index != best.other])
     rest = [f"Not compared, because epochs are too short to be timed: {names_text(untimed)}."] if untimed else []
     rest += [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
+    if unproven:
+        runs = min(each.to_target.tried for each in ranked if each.to_target and each.to_target.tried)
+        never = f"only if its runs never miss the target, which {plural(runs, 'run')} cannot show"
+        rest.append(f"{own} beats {unproven} {never}.")
     if Criterion.FIRST_TO_TARGET in best.ratios and (to := configuration.to_target):
         others = [(names[each.index], each.to_target) for each in ranked if each.to_target]
         fewer = [
             f"{name} ({o.reached} of {o.tried})" for name, o in others if o.reached * to.tried < to.reached * o.tried
         ]
         rest += [f"Reached in fewer runs by {names_text(fewer)}."] if fewer else []
-    rest += _break_even_price(answer, best, names)
+    rest += _break_even_price(answer, best, ranked, names)
     name = ": ".join(filter(None, (f"{head[:1].upper()}{head[1:]}", f"{own}{' (the reference)' if is_named else ''}")))
     return BestText(f"{name}:", f"{'; '.join(filter(None, facts))}{marks}.", " ".join(rest))
 
@@ -382,17 +389,24 @@ def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> It
         yield f"{metric_name(answer.metric)} unknown"
 
 
-def _break_even_price(answer: Answer, best: Best, names: Mapping[int, str]) -> Iterator[str]:
-    """Yield the price of its device above which one on a different device would be cheaper."""
-    ratio = best.ratios.get(Criterion.CHEAPEST)
-    if ratio is None or best.other is None:
+def _break_even_price(
+    answer: Answer, best: Best, ranked: Sequence[Configuration], names: Mapping[int, str]
+) -> Iterator[str]:
+    """Yield the price of its device above which the cheapest configuration on a different device would be cheaper."""
+    own = answer.configurations[best.configuration]
+    cost, device = _price(own), format_value(own.axes.get("device", ""))
+    others = [each for each in ranked if format_value(each.axes.get("device", "")) != device and _price(each)]
+    if Criterion.CHEAPEST not in best.ratios or not others or not cost or not own.price_per_hour:
         return
-    own, other = (answer.configurations[index] for index in (best.configuration, best.other))
-    device = format_value(own.axes.get("device", ""))
-    if own.price_per_hour and device != format_value(other.axes.get("device", "")):
-        price = money_text(float(f"{own.price_per_hour * ratio.value:.3g}"), answer.currency)
-        subject = names[own.index] if "count" in own.axes else device  # the price of several devices is that of all
-        yield f"If {subject} cost more than {price} per hour, {names[other.index]} would be cheaper."
+    other = min(others, key=_price)
+    price = money_text(float(f"{own.price_per_hour * _price(other) / cost:.3g}"), answer.currency)
+    subject = names[own.index] if "count" in own.axes else device  # the price of several devices is that of all
+    yield f"If {subject} cost more than {price} per hour, {names[other.index]} would be cheaper."
+
+
+def _price(each: Configuration) -> float:
+    """The price to the target, or of a unit of work; 0 if unknown."""
+    return (each.to_target.price if each.to_target else each.price) or 0.0
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:

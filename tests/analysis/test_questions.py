@@ -556,6 +556,23 @@ def test_scaling_in_words(grid, sentences):
         assert text.startswith(expected), text
 
 
+def test_break_even_price_is_that_of_the_next_cheapest_device():
+    """An epoch costs 6 on gpu, 10 on cpu and 27 on the reference, tpu."""
+    grid = MadeUpGrid({"device": "tpu"})
+    for device, seconds, price in (("tpu", 6, 4.5), ("gpu", 10, 0.6), ("cpu", 100, 0.1)):
+        grid.add({"device": device}, [seconds, seconds * 1.001, seconds / 1.001], price=price)
+    text = next(str(each) for each in best_texts(grid.answer()) if str(each).startswith("Cheapest"))
+    assert text.endswith("If gpu cost more than $1.00 per hour, cpu would be cheaper.")
+
+
+def test_a_lead_that_hangs_on_no_miss_is_said_so():
+    grid = MadeUpGrid({"device": "cpu"}, target=TARGET)
+    for device, seconds in (("cpu", 10), ("gpu", 2), ("tpu", 1)):
+        grid.add({"device": device}, around(seconds, 5, 0.01))
+    said = str(best_texts(grid.answer())[0])
+    assert "tpu beats gpu only if its runs never miss the target, which 5 runs cannot show." in said
+
+
 def test_counts_of_one_device_have_no_break_even_price():
     answer = scaled_grid((1, 2), [around(10), around(6)]).answer()
     assert any(Criterion.CHEAPEST in each.ratios for each in answer.best)

@@ -27,6 +27,7 @@ def test_smoke_run_is_a_separate_grid(raybench, grid, gpus):
     assert raybench("report", gpus).status == 2, "the grid itself has no results"
     report = raybench("report", "digits~smoke")
     assert report.status == 0 and report.lines[0] == "Smoke run: its numbers are not results."
+    assert "No times can be compared." not in report.out, "they are in its table"
     assert ": 4 trials (2 to run, 2 skipped)" in raybench("plan", gpus).lines[0]
 
 
