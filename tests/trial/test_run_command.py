@@ -686,7 +686,7 @@ exec(compile("time.sleep(60)", where, "exec"))
 @pytest.mark.parametrize(
     ("trouble", "rank", "message"),
     [
-        ("hang", 1, "rank 0 waits at script.py:14; rank 1 is at script.py:14"),
+        ("hang", 1, "rank 0 waits at script.py:12; rank 1 is at script.py:12"),
         pytest.param("stop", 1, "rank 1 was stopped by a signal", marks=pytest.mark.exhaustive),
         ("wait", None, "which rank hangs is not known"),
     ],

@@ -121,6 +121,13 @@ def short_epochs(run: Attempt) -> Iterator[Finding]:
         yield Finding(text, 1 / seconds)
 
 
+@detects("let a line end each part of the training: `--epoch` (`epoch` in a grid file) sets its pattern", caution=True)
+def whole_run(run: Attempt) -> Iterator[Finding]:
+    """The work of a command is counted, and its time is that of the whole run, as no line ends an epoch."""
+    if run.clock == "run" and run.epochs and run.epochs[0].counts:
+        yield Finding("the rates are those of whole runs, with the start of the program and its imports")
+
+
 @detects("allow more epochs, or make epochs or steps shorter, so that training ends at the budget", caution=True)
 def off_budget(run: Attempt) -> Iterator[Finding]:
     """A run trained for {OFF_BUDGET:.0%} less or more time than its budget of time or price allows."""
