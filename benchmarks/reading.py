@@ -13,7 +13,6 @@ import json
 import os
 import random
 import sys
-from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
@@ -45,8 +44,7 @@ def write_grid(folder: Path, trials: int, epochs: int) -> int:
         cells[batch] = cell
         lines = []
         for event in recorded:
-            at = datetime.fromisoformat(event["t"]) + timedelta(seconds=number)  # one trial after another
-            event = {**event, "trial": trial, "t": at.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+            event = {**event, "trial": trial}
             if event["event"] == "trial_started":
                 lines.append(event | {"cell": cell, "run": run, "repeat": repeat, "label": f"b{batch} r{repeat}"})
             elif event["event"] != "epoch_ended":

@@ -63,7 +63,8 @@ def best(
     made: list[Best] = []
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
-        if sum(bool(each.times) for each in own) == 1 and any(each.kind or each.untimed for each in configurations):
+        is_split = any(each.kind for each in configurations) or any(each.untimed for each in own)
+        if is_split and sum(bool(each.times) for each in own) == 1:
             continue  # with nothing to compare it with it would read as a verdict
         of_job: list[Best] = []
         for scale in scales(own, metric, quality_sign):

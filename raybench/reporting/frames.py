@@ -70,6 +70,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
         *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", "speed"),
         *_interval("to_target_ratio", "ratio", "the same of the times to the target", "to_target"),
         *_interval("efficiency", "fraction", "speed-up over the increase of `count` or `threads`"),
+        *_interval("serial_share", "fraction", "part of the time that more of `count` or `threads` do not shorten"),
         Column("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
         Column("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
         Column("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),
@@ -112,7 +113,8 @@ def effects(answers: Sequence[Answer]) -> DataFrame:
         for each in answer.effects:
             texts = {"value": format_value(each.value), "other": format_value(each.other)}
             quality = each.quality.get(answer.metric)
-            made.append(_row("effects", answer, each, quality_difference=quality, **texts))
+            serial = next((scaling.serial for scaling in answer.scalings if scaling.axis == each.axis), None)
+            made.append(_row("effects", answer, each, quality_difference=quality, serial_share=serial, **texts))
     return frame(made, TABLES["effects"])
 
 

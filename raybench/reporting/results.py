@@ -54,6 +54,13 @@ class Results:
 
         Raises:
             UsageError: the grid has no such axis or value.
+
+        Examples:
+            >>> import raybench
+            >>> results = raybench.load("raybench-results", grid="quickstart")
+            >>> effects = results.with_baseline(batch_size=128).effects
+            >>> effects.loc[effects["axis"] == "batch_size", "other"].tolist()
+            ['128']
         """
         changed = Results(self._grids, baseline=self._baseline | values)
         _ = changed._reports
@@ -72,6 +79,12 @@ class Results:
         """One row per trial: settings, status, times by every timing rule, accuracy, price.
 
         `columns` describes the columns, with units.
+
+        Examples:
+            >>> import raybench
+            >>> trials = raybench.load("raybench-results", grid="quickstart").trials
+            >>> trials["status"].value_counts().to_dict()
+            {'completed': 12}
         """
         return self._tables[0]
 
@@ -111,6 +124,12 @@ class Results:
         Raises:
             RaybenchError: the grid has no data for it; the message has the reason.
             UsageError: there is no such figure.
+
+        Examples:
+            >>> import raybench
+            >>> results = raybench.load("raybench-results", grid="quickstart")
+            >>> axes = results.plot("speed")
+            >>> axes.figure.savefig("speed.png")
         """
         from matplotlib import pyplot
 

@@ -10,6 +10,7 @@ from support.made_up_runs import LEARNING, MadeUpGrid, by_label, change_epochs, 
 from raybench.analysis.answer import Criterion
 from raybench.core.job import Target
 from raybench.core.repeats import RepeatRule
+from raybench.reporting import frames
 from raybench.reporting.words import best_texts, scaling_sentences, table_caption
 from raybench.results import timing
 from raybench.results.epochs import Epochs
@@ -517,6 +518,8 @@ def test_serial_share(amounts, serial, limits):
     (scaling,) = answer.scalings
     found = scaling.serial and (scaling.serial.low, scaling.serial.high)
     assert found == (limits and pytest.approx(limits, abs=1e-4))
+    table = frames.effects([answer])
+    assert table["serial_share"].notna().all() == (scaling.serial is not None)
     largest = effect_of(answer, "count", max(amounts))
     assert largest.other == min(amounts)
     assert largest.efficiency.value == pytest.approx(largest.speed.value * min(amounts) / max(amounts))
@@ -616,6 +619,13 @@ def test_epochs_too_short_for_their_clock_leave_no_verdict():
     answer = grid.answer()
     assert not answer.best and not any(each.speed or each.least for each in answer.effects)
     assert not any(each.ratio or each.rank == 2 for each in answer.configurations)
+
+
+def test_times_too_short_in_one_workload_leave_the_other():
+    grid = MadeUpGrid({"workload": "a"})
+    grid.add({"workload": "a"}, [0.02, 0.02], form="command", clock="output", workload="a")
+    grid.add({"workload": "b"}, [0.1, 0.1], form="command", clock="output", workload="b")
+    assert [best.configuration for best in grid.answer().best] == [1]
 
 
 def test_a_configuration_too_short_to_time_is_named():

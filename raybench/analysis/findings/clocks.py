@@ -124,7 +124,7 @@ def short_epochs(run: Attempt) -> Iterator[Finding]:
 @detects("let a line end each part of the training: `--epoch` (`epoch` in a grid file) sets its pattern", caution=True)
 def whole_run(run: Attempt) -> Iterator[Finding]:
     """The work of a command is counted, and its time is that of the whole run, as no line ends an epoch."""
-    if run.clock == "run" and run.epochs and run.epochs[0].counts:
+    if run.clock == "run" and run.epochs.counted:
         yield Finding("the rates are those of whole runs, with the start of the program and its imports")
 
 

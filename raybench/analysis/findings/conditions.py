@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
@@ -117,22 +119,31 @@ def cores_shared(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfR
             start, end = seconds_since_1970(run.started), seconds_since_1970(run.ended)
             if start and end and start < end:
                 spans[run.run or id(run)] = start, end
-        shared_s: dict[object, list[float]] = {key: [] for key in spans}  # with each other run
-        running: list[object] = []
-        for key, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
-            running = [each for each in running if spans[each][1] > start]
-            for each in running:
-                seconds = min(spans[each][1], end) - start
-                shared_s[each].append(seconds)
-                shared_s[key].append(seconds)
-            running.append(key)
+        overlaps = dict(zip(spans, _overlaps(list(spans.values())), strict=True))
         for run in group:
-            key = run.run or id(run)
-            start, end = spans.get(key, (0.0, 1.0))
-            share = min(sum(others := shared_s.get(key, [])) / (end - start), 1.0)
+            share, others = overlaps.get(run.run or id(run), (0.0, 0))
             if share > OVERLAP:
-                text = f"the run shared its machine with {plural(len(others), 'other run')} during {share:.0%} of it"
+                text = f"the run shared its machine with {plural(others, 'other run')} during {share:.0%} of it"
                 yield [run], Finding(text, share, too_long=share)
+
+
+def _overlaps(spans: Sequence[tuple[float, float]]) -> list[tuple[float, int]]:
+    """Return the fraction of each span that others overlap, at most 1, and how many of them do."""
+    starts, ends = sorted(start for start, _ in spans), sorted(end for _, end in spans)
+    sums = [list(accumulate((each - starts[0] for each in times), initial=0.0)) for times in (starts, ends)]
+
+    def run_s(time: float) -> float:
+        """Return the seconds of all spans before a time."""
+        begun, over = bisect_left(starts, time), bisect_left(ends, time)
+        return (begun - over) * (time - starts[0]) - sums[0][begun] + sums[1][over]
+
+    return [
+        (
+            min((run_s(end) - run_s(start)) / (end - start) - 1, 1.0),
+            bisect_left(starts, end) - bisect_right(ends, start) - 1,
+        )
+        for start, end in spans
+    ]
 
 
 @detects("improve cooling or power supply, and run again", caution=True)
