@@ -16,8 +16,10 @@ from raybench.errors import FileError, Problem, UsageError, close, near_file, ne
 from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest
 
-COLUMNS = ("device", "price_per_hour", "source", "date", "currency")
-"""Columns of the file; a device has its name in the grid, its model or its kind."""
+NAMES = ("device", "model", "kind")
+"""Columns with the name of a device: any of them may have its name in the grid, its model or its kind."""
+
+COLUMNS = (*NAMES, "price_per_hour", "source", "date", "currency")
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class PriceList:
 
         for column in {*head} - {*COLUMNS}:
             problem(1, column, f"unknown column; {nearest(column, COLUMNS)}")
-        if not problems and not {*COLUMNS[:2]} <= {*head}:
+        if not problems and not ({*NAMES} & {*head} and "price_per_hour" in head):
             problem(1, "", "needs the columns device and price_per_hour")
         prices: dict[str, Price] = {}
         places: dict[str, int] = {}
@@ -76,7 +78,8 @@ class PriceList:
                 problem(line, "", f"{len(values)} values for {len(head)} columns")
                 continue
             row = dict(zip(head, values, strict=True))
-            name = row["device"]
+            own = next(filter(row.get, NAMES), next(filter(row.__contains__, NAMES)))
+            name = row[own]
             try:
                 price = float(row["price_per_hour"])
             except ValueError:
@@ -85,7 +88,7 @@ class PriceList:
             currency = row.get("currency", "") if currency is None else currency
             wrong = {}
             if not name or earlier < line:
-                wrong["device"] = f"{name} has a price on line {earlier}" if name else "missing"
+                wrong[own] = f"{name} has a price on line {earlier}" if name else "missing"
             if not 0 <= price < math.inf:
                 wrong["price_per_hour"] = f"{row['price_per_hour']!r} is not a price; write a number such as 2.49"
             if row.get("currency", "") != currency:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -33,7 +34,7 @@ from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.failure import end_event
 from raybench.trial.kept_output import cut_output
 from raybench.trial.launch_ranks import ranks_of
-from raybench.trial.program import TERMINATION_SECONDS
+from raybench.trial.program import TERMINATION_SECONDS, rank_of
 from raybench.trial.record import append_event, shortened
 
 START_TIMEOUT = 300.0
@@ -191,7 +192,7 @@ class ForkServer:
         while True:
             if time.monotonic() >= self._check_at_s:
                 if pid and job.memory_limit:
-                    _check_memory(self._process.pid, job.memory_limit)
+                    _check_memory(self._process.pid, job, pid)
                 if job.cell.workload.form != COMMAND:  # whose own process does it
                     cut_output(Path(job.folder))
                 self._check_at_s = time.monotonic() + CHECK_S
@@ -226,18 +227,40 @@ class ForkServer:
         return shortened(event)
 
 
-def _check_memory(server: int, limit: int) -> None:
+def _check_memory(server: int, job: Job, trial: int) -> None:
     """Check the memory that a trial's processes hold together; each of them has the kernel's own limit."""
-    total = 0
+    used, limit = dict[int, int](), job.memory_limit
     with contextlib.suppress(psutil.Error):
         family = psutil.Process(server).children(recursive=True)
         for each in family if len(family) > 1 else ():
             with contextlib.suppress(psutil.Error):  # it has just ended
-                total += each.memory_full_info().uss
+                used[each.pid] = each.memory_full_info().uss
+    total = sum(used.values())
     if total > limit:
         message = f"its processes together used {size(total)}, more than memory_limit ({size(limit)})"
-        error = {"type": "OutOfMemory", "message": message, "peak_bytes": total, "limit_bytes": limit}
-        raise _OutOfBounds(TrialStatus.OOM, error)
+        error: dict[str, Any] = {"type": "OutOfMemory", "peak_bytes": total, "limit_bytes": limit}
+        by_rank = Counter[int]()
+        for rank, process in _ranks(job, trial):
+            by_rank[rank] += used.get(process, 0)
+        if by_rank:
+            message += ": " + ", ".join(f"rank {rank} {size(each)}" for rank, each in sorted(by_rank.items()))
+            largest, most = by_rank.most_common(1)[0]
+            error |= {"rank": largest} if 2 * most > total else {}
+        elif (job.cell.device.devices or 1) > 1:
+            message += "; which rank used most is not known"
+        raise _OutOfBounds(TrialStatus.OOM, error | {"message": message})
+
+
+def _ranks(job: Job, trial: int) -> Iterator[tuple[int, int]]:
+    """The processes of each rank: forked by the trial's process, or started by a command."""
+    with contextlib.suppress(psutil.Error):
+        if ranks_of(job.cell) > 1:
+            for number, rank in enumerate(psutil.Process(trial).children()):
+                yield from ((number, each.pid) for each in (rank, *rank.children(recursive=True)))
+            return
+        for each in psutil.Process(trial).children(recursive=True):
+            if (of_launcher := rank_of(each.pid)) is not None:
+                yield of_launcher, each.pid
 
 
 def _kill_session(leader: int) -> None:
