@@ -331,7 +331,8 @@ class _Session:
 
     def _job(self, placement: AssignedWork) -> Job:
         job = make_job(self._plan, placement, self._folder, self._root)
-        job = replace(job, labels={**job.labels, "origin": self._origin})
+        clock = self._history.output_clock(job.cell)
+        job = replace(job, labels={**job.labels, "origin": self._origin}, output_clock=clock)
         job = self._evidence.complete(job, placement.work, self._folder)
         self._folders[job.trial, job.attempt] = Path(job.folder)
         return job

@@ -96,8 +96,8 @@ def _next(outcome: Outcome) -> list[str]:
     page = outcome.folder / HTML
     lines = [] if outcome.ran or outcome.interrupted else ["Nothing was left to run; --rerun runs trials again."]
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
-    for known in dict.fromkeys(each.known_output for each in completed if each.known_output):
-        lines.append(f"Epochs  {known}; --epoch (`epoch` in a grid file) sets a different pattern")
+    for sentence in dict.fromkeys(each.output_clock.sentence() for each in completed if each.output_clock):
+        lines.append(f"Epochs  {sentence}; --epoch (`epoch` in a grid file) sets a different pattern")
     command = outcome.plan.workload.command
     if command and not command.reports and not command.metric_names and completed:
         names = dict.fromkeys(name for each in completed for name in each.last_metrics)

@@ -21,10 +21,12 @@ from raybench.results.epoch import Epoch, Kind, is_steady
 from raybench.results.epoch_decoding import epoch_of, epoch_of_line, valid
 from raybench.results.epochs import Epochs
 from raybench.results.folder import DAMAGED, event_of, lines_of
+from raybench.results.output_clock import OutputClock
 from raybench.results.parsing import (
     cell_in,
     error_in,
     flat_in,
+    mapping_in,
     shared_values_in,
     target_in,
     text_in,
@@ -92,9 +94,8 @@ class Attempt:
             (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, `matched`: the first line that each of its patterns matched, and
             `unmatched`: a message for each that matched none.
-        known_output: what kind of lines were recognized as a command's epochs (`raybench.trial.known_output`).
-        are_passes: whether a command's epochs are passes over its data, as the lines that end or begin them call them
-            epochs; not iterations, rounds or evaluations.
+        output_clock: the lines that count a command's work (`raybench.results.output_clock`); None without a command.
+        holds_evaluation: whether the time of its epochs includes evaluations.
         started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.
         ledger: seconds in each section, over the whole process.
@@ -124,8 +125,8 @@ class Attempt:
     decay_check: Mapping[str, Any] = field(default_factory=dict)
     roofline: Mapping[str, Any] = field(default_factory=dict)
     clock: str = ""
-    known_output: str = ""
-    are_passes: bool = False
+    output_clock: OutputClock | None = None
+    holds_evaluation: bool = False
     command: str = ""
     matched: Mapping[str, Any] = field(default_factory=dict)
     unmatched: list[str] = field(default_factory=list)
@@ -206,6 +207,12 @@ class Attempt:
         }
 
     @property
+    def are_passes(self) -> bool:
+        """Return whether a command's epochs are passes over its data, as it calls them epochs; not iterations."""
+        is_named = "epoch" in f"{self.matched.get('epoch')} {self.matched.get('begin')}".lower()
+        return is_named or bool(self.output_clock and self.output_clock.are_passes)
+
+    @property
     def stops(self) -> bool:
         """Return whether it stops at its target, which its last accuracy then only confirms."""
         return bool(self.cell.stop_at_target)
@@ -259,10 +266,10 @@ class Attempt:
     def _end(self, event: Event) -> None:
         self.status = text_in(event.get("status")) or TrialStatus.FAILED
         self.clock = text_in(event.get("clock")) or self.clock
-        self.known_output = text_in(event.get("known_output")) or ""
+        clock = mapping_in(event.get("output_clock"))
+        self.output_clock = OutputClock.from_json(clock) if clock else None
+        self.holds_evaluation = event.get("holds_evaluation") is True
         self.command, self.matched = text_in(event.get("command")) or "", flat_in(event.get("matched"))
-        marks = "" if self.known_output else f"{self.matched.get('epoch')} {self.matched.get('epoch_begins')}"
-        self.are_passes = event.get("are_passes") is True or "epoch" in marks.lower()
         self.ended = text_in(event.get("t"))
         self.ledger = valid(event.get("ledger"), Kind.SECONDS) or {}
         self.wall, self.template_import = time_in(event.get("wall")), time_in(event.get("template_import"))
