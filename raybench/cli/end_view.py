@@ -124,6 +124,11 @@ def _next(outcome: Outcome) -> list[str]:
             f"These results are in a separate grid ({_report_command(outcome)}): "
             "for times that count, run the same command without --inline."
         )
+    killed = [trial for trial, status in outcome.ended.items() if status == TrialStatus.KILLED]
+    for attempt in (outcome.latest[trial] for trial in killed if trial in outcome.latest):
+        if attempt.status != TrialStatus.KILLED:
+            label = attempt.label or attempt.trial
+            lines.append(f"Stopped while it ran again: {label}; its earlier result ({attempt.status}) counts.")
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:

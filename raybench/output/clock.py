@@ -107,7 +107,8 @@ def infer(kinds: Sequence[Kind]) -> OutputClock:
     pattern = narrow if _falls(lines_of(wide, kinds)) and not best.restarts else wide
     lines = _distinct(lines_of(pattern, kinds))
     step = _grouped(typical_step([line.value for line in lines]), lines)
-    return OutputClock(pattern, _shown(best.kind.template, best.number), best.label, step, best.rank == 0)
+    label = "%" if best.rank == 4 else best.label
+    return OutputClock(pattern, _shown(best.kind.template, best.number), label, step, best.rank == 0)
 
 
 def lines_of(pattern: str, kinds: Sequence[Kind]) -> list[Line]:
@@ -191,7 +192,7 @@ def _candidates(kind: Kind, headers: Sequence[Sequence[str]]) -> Iterator[Candid
         reads = len({line.at for line in lines})
         if (
             len(grown) >= (1 if is_named else MIN_COUNTS - 1)
-            and (not restarts or len(grown) > len(values) / 2)
+            and (not restarts or (len(grown) > len(values) / 2 and (is_named or len(totals) == 1)))
             and (reads >= min(MIN_COUNTS, len(values)) or rank == 0)
             and (rank in (0, 4) or all(value == int(value) for value in values))
             and (is_regular or is_named or is_percent or len(totals) == 1)

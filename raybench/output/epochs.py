@@ -106,7 +106,7 @@ class Output:
             is_listed, lines, self._begins, clock = True, self._begins, [], OutputClock(BEGIN, begins=True)
         elif not is_listed and clock and clock.pattern:
             lines = lines_of(clock.pattern, kinds)
-        is_new = not is_listed and not lines and (clock is None or bool(clock.pattern))
+        is_new = not is_listed and not lines and (clock is None or (bool(clock.pattern) and ended > 0))
         self.clock = infer(kinds) if is_new else clock or OutputClock()
         if is_new and self.clock.pattern:
             lines = lines_of(self.clock.pattern, kinds)

@@ -41,6 +41,7 @@ class OutputClock:
     def sentence(self) -> str:
         """What an epoch is, in words."""
         if not self.pattern:
-            return "no line of the output counts the work: times are of whole runs, with their start-up"
-        amount = f", {format_value(self.step)} {self.label or 'counts'} each" if self.step != 1 else ""
+            return "no line of the output counts the work, so times are of whole runs, with their start-up"
+        plural = self.label if self.label in ("%", "") or self.label.endswith("s") else f"{self.label}s"
+        amount = f", {format_value(self.step)} {plural or 'counts'} each" if self.step != 1 else ""
         return f"epochs are the lines `{self.shown}`{amount}"

@@ -22,7 +22,7 @@ from raybench.core.ledger import NANO, Ledger
 from raybench.core.status import TrialStatus
 from raybench.devices import hosted
 from raybench.output.epochs import Course, Output, Printed, State
-from raybench.output.transcript import Transcript
+from raybench.output.transcript import Transcript, number_of
 from raybench.results.output_clock import OutputClock
 from raybench.training.epoch_record import finite
 from raybench.trial.command_run import CommandRun, End, OutputError, values_of
@@ -43,7 +43,11 @@ MAX_QUOTED, PREFIX = 100, 3
 """Characters of a quoted line, and letters in which words agree that are taken for the same: acc and accuracy."""
 
 
-_ESCAPES = r"\\.|\(\?P?<?\w*>?"
+TOGETHER = """the lines of all {count} epochs arrived together, so that no time of an epoch is known: let the program \
+write its output after each line (fflush() in awk and C, $| = 1 in Perl, `stdbuf -oL` before a program that uses C's \
+stdio)"""
+
+_ESCAPES = re.compile(r"\\.|\(\?P?<?\w*>?")
 
 
 class PrintedRun(CommandRun):
@@ -126,7 +130,8 @@ class PrintedRun(CommandRun):
         course, most_s = self._course, (1 + BUDGET_GRACE) * self._limit_s
         if spent_ns:
             return now if course.epochs[-1].end > spent_ns else spent_ns + METRICS_GRACE_S / NANO
-        if not course.moments or (course.is_whole and self._job.output_clock is None):  # its clock is not known yet
+        is_run = self._job.output_clock is not None and not self._job.output_clock["pattern"]
+        if not course.moments or (course.is_whole and not is_run):  # its clock has not begun
             return self._begin_ns + (most_s + STARTUP_GRACE_S) / NANO
         if self._read_joules and self._job.budget and self._job.budget.joules:
             joules = self._read_joules()
@@ -137,7 +142,8 @@ class PrintedRun(CommandRun):
 
     def _add_epoch(self, ledger: Ledger, epoch: Printed, **fields: Any) -> None:
         """Add the event of an epoch that ends now; what follows is the next one."""
-        metrics, sections = dict(epoch.metrics), ledger.epoch()
+        metrics, sections, number = dict(epoch.metrics), ledger.epoch(), len(self._events) + 1
+        begin_ns = epoch.end - round((sections[State.TRAINING] + sections[State.EVALUATION]) / NANO)
         if (own_s := metrics.pop(self._command.time, math.nan)) >= 0:
             shift = round((sections[State.TRAINING] - own_s) / NANO)
             ledger.move(shift, State.TRAINING, State.OTHER)
@@ -147,29 +153,23 @@ class PrintedRun(CommandRun):
         counted: dict[str, Any] = {name: int(work[name]) for name in ("steps", "examples") if name in work}
         units = {name: amount for name, amount in work.items() if name not in counted or list(work) == ["steps"]}
         counted |= {"units": units} if units else {}
-        begin_ns = epoch.end - round(sum(sections.values()) / NANO)
-        cpu_s = round(self._cpu_until(epoch.end) - self._cpu_until(begin_ns), 6)
+        counted |= {"epochs_in_read": epoch.together} if epoch.together > 1 else {}
+        cpu_s = self._cpu_until(epoch.end) - self._cpu_until(begin_ns)
         wall_s = time.time() - (time.perf_counter_ns() - epoch.end) * NANO
+        finite_metrics, diverged = finite(metrics, self._warnings.append)
         event = events.epoch_ended(
             self._job.trial,
             self._job.attempt,
-            epoch=len(self._events) + 1,
-            ledger={
-                name: sections[name]
-                for name in (State.TRAINING, State.EVALUATION)[: 1 + (sections[State.EVALUATION] > 0)]
-            },
-            **({"cpu_s": cpu_s} if cpu_s > 0 else {}),
-            **({"epochs_in_read": epoch.together} if epoch.together > 1 else {}),
+            epoch=number,
+            ledger={s: sections[s] for s in (State.TRAINING, State.EVALUATION) if sections[s] or s == State.TRAINING},
+            **({"cpu_s": round(cpu_s, 6)} if cpu_s > 0 else {}),
             **(fields or counted),
-            metrics=finite(metrics, lambda text: self._warnings.append(text) if text not in self._warnings else None)[
-                0
-            ],
+            metrics=finite_metrics,
         )
         self._events.append({**event, "t": events.time_text(datetime.fromtimestamp(wall_s, UTC))})
         ledger.begin_epoch()
-        if diverged := finite(metrics)[1]:
-            self._until_ns = epoch.end
-            message = f"{diverged} in epoch {len(self._events)}"
+        if diverged:
+            self._until_ns, message = epoch.end, f"{diverged} in epoch {number}"
             raise End(TrialStatus.DIVERGED, {"type": "Diverged", "message": message})
 
     def _note_cpu(self, program: Program, now: int) -> None:
@@ -189,46 +189,38 @@ class PrintedRun(CommandRun):
     def _check(self, program: Program) -> None:
         self._until_ns = max(program.ended_ns, self._read_ns)  # what it printed last may be read after its end
         self._note_cpu(program, self._until_ns)
-        for name, kind in self._transcript.matched.items():
-            wrong = [text for text in map(kind.text, range(len(kind.at))) if name not in MARKS and not _is_number(text)]
-            if wrong:
-                raise OutputError(f"{name}: {wrong[0]!r:.60} is not a number, in the line {kind.before[0]!r:.200}")
-        self._decide(self._until_ns, is_over=True)
         command, target = self._command, self._job.target.metric if self._job.target else ""
-        printed = {name for epoch in self._course.epochs for name in epoch.metrics}
+        for name, kind in self._transcript.matched.items():
+            for text in map(kind.text, range(0 if name in MARKS else len(kind.at))):
+                if math.isnan(number_of(text)) and text.lower() != "nan":
+                    raise OutputError(f"{name}: {text!r:.60} is not a number, in the line {kind.before[0]!r:.200}")
+        self._decide(self._until_ns, is_over=True)
+        course, count, wanted = self._course, len(self._course.epochs), self._job.cell.settings.epochs
+        printed = {name for epoch in course.epochs for name in epoch.metrics}
         printed |= {name for name, kind in self._transcript.matched.items() if kind.at}
         for name in (EPOCH, command.time, target):
             if name in (*command.metrics, target) and name and name not in printed:
                 raise OutputError(self._unmatched(name))
-        for number, epoch in enumerate(self._course.epochs, 1):
+        for number, epoch in enumerate(course.epochs, 1):
             if command.time and command.time not in epoch.metrics:
                 raise OutputError(f"epoch {number} has no {command.time}, the metric of `time`")
             for name in {command.time, *command.work} & epoch.metrics.keys():
                 if not math.isfinite(epoch.metrics[name]):
                     raise OutputError(f"{name} is {epoch.metrics[name]} in epoch {number}, and not an amount")
-        number, epochs = len(self._course.epochs), self._job.cell.settings.epochs
-        if number > 1 and self._course.epochs[-1].together == number:
-            self._warnings.append(
-                f"the lines of all {number} epochs arrived together, so that no time of an epoch is known: let the "
-                "program write its output after each line (fflush() in awk and C, $| = 1 in Perl, `stdbuf -oL` before "
-                "a program that uses C's stdio)"
-            )
-        is_counted = (
-            not self._course.is_whole and (EPOCH in command.metrics or self._clock.are_passes) and self._clock.step == 1
-        )
-        if is_counted and epochs and number not in (epochs, math.ceil(epochs)):
-            self._warnings.append(f"epochs in the output: {number}; the grid says epochs: {epochs:g}")
+        if count > 1 and course.epochs[-1].together == count:
+            self._warnings.append(TOGETHER.format(count=count))
+        is_listed = EPOCH in command.metrics or (self._clock.are_passes and self._clock.step == 1)
+        if is_listed and wanted and not course.is_whole and count not in (wanted, math.ceil(wanted)):
+            self._warnings.append(f"epochs in the output: {count}; the grid says epochs: {wanted:g}")
 
     def _unmatched(self, name: str) -> str:
         """The message if no line has a metric, with the line that has most of the words of its pattern and name."""
         pattern = self._command.metrics.get(name, self._command.work.get(name, ""))
         what = f"matches {name}: {pattern}" if pattern else f"has {name}; add its pattern, `metrics: {{{name}: …}}`"
-        wanted = _words(f"{re.sub(_ESCAPES, ' ', pattern)} {name}")
-        shared = {
-            line: len(wanted & _words(line)) for kind in self._transcript.kinds for line in [kind.text(0)[:MAX_QUOTED]]
-        }
-        nearest = max(shared, key=shared.__getitem__, default="")
-        return f"no line of the output {what}" + (f"; the nearest is {nearest!r}" if shared.get(nearest) else "")
+        words, lines = _words(f"{_ESCAPES.sub(' ', pattern)} {name}"), [kind.text(0) for kind in self._transcript.kinds]
+        nearest = max(lines, key=lambda line: len(words & _words(line)), default="")
+        hint = f"; the nearest is {nearest[:MAX_QUOTED]!r}" if words & _words(nearest) else ""
+        return f"no line of the output {what}{hint}"
 
     def evidence(self) -> dict[str, Any]:
         """The command as it was started, its clock, the first line of each metric, and patterns without a match."""
@@ -258,27 +250,16 @@ class PrintedRun(CommandRun):
         if events_ and hosted(device.kind) and self._job.own_process:  # which has no other children
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
             events_[-1]["memory_peak_bytes"] = peak * (1 if sys.platform == "darwin" else 1024)
+        self._warnings[:] = dict.fromkeys(self._warnings)  # of several looks
         for event in events_:
             self._send(event)
 
     def sections(self, wall_s: float) -> dict[str, float]:
         """Seconds of each section that was measured; what the others leave is `other`."""
-        shown = (
-            State.SETUP,
-            State.STARTUP,
-            State.TRAINING,
-            *([State.EVALUATION] if self._seconds.get("evaluate") else []),
-        )
-        sections = {str(state): round(self._seconds.get(state, 0.0), 6) for state in shown}
+        shown = {state: self._seconds.get(state, 0.0) for state in State if state != State.OTHER}
+        sections = {str(state): round(seconds, 6) for state, seconds in shown.items() if seconds or state is not State.EVALUATION}
         return sections | {"other": round(wall_s - sum(sections.values()), 6)}
 
 
 def _words(text: str) -> set[str]:
     return {word[:PREFIX].lower() for word in re.findall(rf"[^\W\d_]{{{PREFIX},}}", text)}
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(text) and float(text) is not None
-    except ValueError:
-        return False
