@@ -22,6 +22,7 @@ from raybench.core.status import TrialStatus
 from raybench.results import energy, timing
 from raybench.results.attempt import Attempt, kept, latest
 from raybench.results.grid_request import GridRequest, PlannedCell
+from raybench.results.output_clock import OutputClock
 
 SAME_WORK = 1.01
 """Largest ratio of examples at which epochs are the same work.
@@ -54,13 +55,20 @@ DISTINCT = 3
 """Fewest different numbers that are the same in two runs by no coincidence."""
 
 _WORK = re.compile(
-    r"(?<!warmup_)(?<!eval_)(?<!log_)(?<!lr_)(?<![a-z])(batch|bs|block|context|ctx|seq|length|envs?|accum\w*|steps|iter(ation)?s|"
-    r"examples|samples|tokens)(?![a-z])"
+    r"(?<!warmup_)(?<!eval_)(?<!log_)(?<!lr_)(?<![a-z])(batch(?:size)?|bsz?|mbs|block|context|ctx|seq|length|envs?|accum\w*"
+    r"|steps|iter(ation)?s|examples|samples|tokens)(?![a-z])|^(count|nodes)$"
 )
 """Names of axes that change the work of an epoch, unless a unit of work is counted."""
 
-_OF_A_PASS = ("batch", "bs", "accum", "accumulate", "accumulation")
+_OF_A_PASS = ("batch", "batchsize", "bs", "bsz", "mbs", "accum", "accumulate", "accumulation")
 """Those that do not change what a pass over the data contains."""
+
+_SAME_WORK = re.compile(
+    r"(?<![a-z])(decay|lr|rate|momentum|beta\d?|eps|dropout|smoothing|seed|device|compile|precision|dtype|amp|fp16|bf16|tf32"
+    r"|deterministic|benchmark|channels_last|backend|kernels?|fused|threads|workers|cpus|framework|environment|version"
+    r"|optim\w*|scheduler?|activation|warmup|grad_checkpoint\w*|verbose|log|name)(?![a-z])"
+)
+"""Names of axes that are known to leave the work of an epoch alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,15 +240,43 @@ def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
     return found is not None and not (are_passes and found[1] in _OF_A_PASS)
 
 
-def _comparable(cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> str:
+def assumes_work(axis: str, runs: Sequence[Attempt]) -> bool:
+    """Return whether an epoch of some runs is only taken to contain the same with every value of an axis."""
+    return not changes_work(axis, runs) and not _SAME_WORK.search(axis.removeprefix(PARAM).lower())
+
+
+def clock_text(attempts: Iterable[Attempt]) -> str:
+    """Return what an epoch of commands is, and the start-up that is left out, as a sentence."""
+    runs = [
+        run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock in ("output", "program", "run")
+    ]
+    sentences = dict.fromkeys(run.output_clock.sentence() for run in runs if run.output_clock and run.clock != "run")
+    if any(run.clock == "run" for run in runs):
+        sentences[OutputClock().sentence()] = None
+    startups = [run.ledger["startup"] for run in runs if run.ledger.get("startup") and run.clock != "run"]
+    facts = [f"start-up of {median(startups):.3g} s is left out"] if startups else []
+    facts += ["their time includes evaluations"] if any(run.holds_evaluation for run in runs) else []
+    text = "; ".join([*sentences, *facts])
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _comparable(cell: PlannedCell, completed: Sequence[Attempt], unit: Unit, has_one_clock: bool) -> str:
     """Return what else configurations need to have in common to be compared, as text; empty if nothing.
 
-    Epochs of a command are lines of its output: if it is not known what they contain, those that an axis may change are
-    not compared.
+    Epochs of a command are lines of its output: those of different lines are not compared and, if it is not known what
+    they contain, those that an axis may change neither.
     """
     commands = [run for run in completed if run.cell.workload.form == COMMAND and run.clock != "trial"]
     values = {axis: value for axis, value in cell.axes.items() if changes_work(axis, commands)}
-    return configuration_label(values, values) if commands and not unit.counted else ""
+    label = configuration_label(values, values) if commands and not unit.counted else ""
+    return ", ".join(filter(None, [label, *(() if has_one_clock else sorted({*map(clock_of, completed)}))]))
+
+
+def clock_of(run: Attempt) -> str:
+    """Return what the epochs of a command are, in short; empty if they are known otherwise."""
+    if run.clock == "run":
+        return "whole runs"
+    return f"{run.output_clock.shown} by {run.output_clock.step:g}" if run.output_clock else ""
 
 
 def is_too_short(run: Attempt) -> bool:
@@ -328,6 +364,7 @@ class _Measurement:
         jobs: dict[str, list[Attempt]] = {}
         for run in runs:
             jobs.setdefault(job_of(run.cell), []).append(run)
+        self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self._scales = {job: percent_scale(of_job) for job, of_job in jobs.items()}
         values: dict[str, list[float]] = {}
         for run in runs:
@@ -362,7 +399,7 @@ class _Measurement:
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same(list(map(metrics_of, completed))):
             same = {name for name in same if not name.endswith("accuracy")}
-        kind = _comparable(cell, completed, self.unit)
+        kind = _comparable(cell, completed, self.unit, self._has_one_clock)
         times = logs(lambda run: seconds_per_unit(run, self.unit))
         is_timed = not any(map(is_too_short, completed))
         seconds = [each for run in completed for each in timing.steady_seconds(run) if each > 0]

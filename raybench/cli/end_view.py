@@ -96,8 +96,6 @@ def _next(outcome: Outcome) -> list[str]:
     page = outcome.folder / HTML
     lines = [] if outcome.ran or outcome.interrupted else ["Nothing was left to run; --rerun runs trials again."]
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
-    for sentence in dict.fromkeys(each.output_clock.sentence() for each in completed if each.output_clock):
-        lines.append(f"Epochs  {sentence}; --epoch (`epoch` in a grid file) sets a different pattern")
     command = outcome.plan.workload.command
     if command and not command.reports and not command.metric_names and completed:
         names = dict.fromkeys(name for each in completed for name in each.last_metrics)
@@ -109,10 +107,6 @@ def _next(outcome: Outcome) -> list[str]:
         for attempt in completed:
             lines += [f"Command {attempt.command}"] if attempt.command else []
             lines += [f"  {name}: {line!r}" for name, line in attempt.matched.items()]
-    if any(each.clock == "run" for each in completed):
-        lines.append(
-            "Times   of whole runs, as no line ends an epoch; --epoch (`epoch` in a grid file) sets its pattern"
-        )
     if page.is_file():
         lines.append(f"Report  {shown_path(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):

@@ -74,6 +74,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         _ratios(f"speed to {goal}", shown, "to_target.ratio"),
         column(f"{unit.counted}/s", "rate.value", words.rate_number, drop=1 if unit.has_rate or not is_reached else 6),
         *([] if unit.has_rate else [column(f"s/{unit.label}", "seconds.value", drop=6)]),
+        column("start-up, s", "run_parts_s.startup", drop=7),
         # Tokens/s and MFU are what language models are compared by.
         column("MFU", "mfu.share.value", percent, drop=2 if unit.has_rate else 4),
         column("MFU (data sheet)", "mfu.datasheet", percent, drop=9),

@@ -96,6 +96,7 @@ class Attempt:
             `unmatched`: a message for each that matched none.
         output_clock: the lines that count a command's work (`raybench.results.output_clock`); None without a command.
         holds_evaluation: whether the time of its epochs includes evaluations.
+        first_output_s: seconds from the start of a command to its first line.
         started, ended: times in UTC.
         status: final status; None while it runs or if its end was not recorded.
         ledger: seconds in each section, over the whole process.
@@ -127,6 +128,7 @@ class Attempt:
     clock: str = ""
     output_clock: OutputClock | None = None
     holds_evaluation: bool = False
+    first_output_s: float | None = None
     command: str = ""
     matched: Mapping[str, Any] = field(default_factory=dict)
     unmatched: list[str] = field(default_factory=list)
@@ -269,6 +271,7 @@ class Attempt:
         clock = mapping_in(event.get("output_clock"))
         self.output_clock = OutputClock.from_json(clock) if clock else None
         self.holds_evaluation = event.get("holds_evaluation") is True
+        self.first_output_s = time_in(event.get("first_output_s"))
         self.command, self.matched = text_in(event.get("command")) or "", flat_in(event.get("matched"))
         self.ended = text_in(event.get("t"))
         self.ledger = valid(event.get("ledger"), Kind.SECONDS) or {}
@@ -325,15 +328,35 @@ def _start_in(line: bytes) -> Event | None:
 
 
 def main_metric(names: Collection[str], requested: str = "") -> str:
-    """The quality metric: the requested one, else `val/accuracy`, else the first of validation or test, a loss last.
+    """The quality metric: as requested, else a reward, an accuracy, an error of validation or test, or of training.
 
     Args:
         names: the available metrics, in their order; if there are none, the result is empty.
         requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
     """
-    parts = {"val": 0, "test": 1, "speed": 3}
-    by_quality = sorted(names, key=lambda name: (parts.get(name.partition("/")[0], 2), name.endswith("/loss")))
-    return next((name for name in (requested, "val/accuracy", *by_quality) if name in names), "")
+
+    def order(name: str) -> tuple[int, int, bool]:
+        part, word = PARTS.get(name.partition("/")[0], 2), name.partition("/")[2]
+        if part == PARTS["speed"] or _NO_QUALITY.search(word):
+            return 5 + (part == PARTS["speed"]), part, False
+        rank = next((rank for rank, pattern in enumerate(_QUALITIES) if pattern.search(word)), 3 if part < 2 else 4)
+        return rank, part, (word == "loss") == (part < 2)
+
+    return requested if requested in names else min(names, key=order, default="")
+
+
+PARTS = {"val": 0, "test": 1, "train": 2, "speed": 3}
+"""The parts of the data that a metric may be of, from the one that says most of the quality; and speeds."""
+
+_QUALITIES = (
+    re.compile("reward|return"),
+    re.compile(r"^accuracy$"),
+    re.compile(r"accuracy|f1|auc|auroc|map|iou|bleu|rouge|score|dice|ndcg|psnr|ssim"),
+)
+"""Metrics of quality, before errors such as a loss."""
+
+_NO_QUALITY = re.compile("entropy|policy|value|kl|surrogate|actor|critic|baseline|pi_loss|std")
+"""Words of metrics that a training is guided by, and that say nothing of its quality."""
 
 
 def latest(records: Iterable[Attempt]) -> dict[str, Attempt]:

@@ -108,6 +108,7 @@ def _total(quantity: Quantity) -> Column:
 _SECTIONS = [
     *(_total(quantity) for quantity in QUANTITIES if quantity.key and quantity.over_epochs),
     Column("setup_s", NUMBER, "s", "from the start of its process to its data"),
+    Column("startup_s", NUMBER, "s", "of a command: from its start to that of its training"),
     Column("data_s", NUMBER, "s", "loading and preparing the data"),
     Column("build_s", NUMBER, "s", "building the model and the optimizer"),
     Column("other_s", NUMBER, "s", "all other time of its process"),

@@ -52,7 +52,7 @@ SHOWN = 10
 
 _CELL = {column.name for column in LEAVES.values()}
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
-_LEDGER = ("setup", "data", "build")
+_LEDGER = ("setup", "startup", "data", "build")
 _TRIAL = ("grid", "trial", "attempt", "repeat", "status", "label", "host", "device", "seed", "price_per_hour")
 _OF_TRIALS = {*_CELL, *_TARGET, *_TRIAL, "wall_s", "template_import_s", *(f"{name}_s" for name in _LEDGER)}
 _OF_WHICH_TRIAL = {*_CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}

@@ -149,7 +149,7 @@ def _trial(record: Record, of_cell: Mapping[str, Any], found: Iterable[Finding])
     }
     row |= of_cell
     row |= {f"{name}_s": rule(attempt) for name, rule in timing.RULES.items()}
-    row |= {f"{name}_s": attempt.ledger.get(name) for name in ("setup", "data", "build", "other")}
+    row |= {f"{name}_s": attempt.ledger.get(name) for name in ("setup", "startup", "data", "build", "other")}
     if epochs:
         row |= _sums(attempt, epochs)
     row |= _roofline(attempt)

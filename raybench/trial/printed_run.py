@@ -61,7 +61,7 @@ class PrintedRun(CommandRun):
         self._seconds: dict[str, float] = {}
         self._cpu: list[tuple[int, float]] = []
         self._children_s = children_cpu_s()
-        self._begin_ns = self._read_ns = self._look_ns = self._show_ns = self._until_ns = 0
+        self._begin_ns = self._first_ns = self._read_ns = self._look_ns = self._show_ns = self._until_ns = 0
         self._is_new = False
         self._limit_s = (self._job.budget.seconds if self._job.budget else None) or math.inf
         self._due_ns = 0.0 if self._job.budget else math.inf
@@ -82,6 +82,7 @@ class PrintedRun(CommandRun):
     def _take(self, stream: int, chunk: bytes, at_ns: int) -> None:
         self._is_new |= self._transcript.add(stream, chunk, at_ns)
         self._read_ns = at_ns if chunk else self._read_ns
+        self._first_ns = self._first_ns or self._read_ns
 
     def _look(self) -> None:
         now, program = time.perf_counter_ns(), self._program
@@ -236,6 +237,7 @@ class PrintedRun(CommandRun):
             "clock": clock,
             "output_clock": None if EPOCH in self._command.metrics else self._clock.to_json(),
             "holds_evaluation": self._course.holds_evaluation,
+            **({"first_output_s": (self._first_ns - self._begin_ns) * NANO} if self._first_ns else {}),
             "matched": {name: line[:MAX_QUOTED] for name, line in matched.items()},
             "unmatched": [self._unmatched(name) for name, kind in self._transcript.matched.items() if not kind.at],
         }
@@ -257,7 +259,11 @@ class PrintedRun(CommandRun):
     def sections(self, wall_s: float) -> dict[str, float]:
         """Seconds of each section that was measured; what the others leave is `other`."""
         shown = {state: self._seconds.get(state, 0.0) for state in State if state != State.OTHER}
-        sections = {str(state): round(seconds, 6) for state, seconds in shown.items() if seconds or state is not State.EVALUATION}
+        sections = {
+            str(state): round(seconds, 6)
+            for state, seconds in shown.items()
+            if seconds or state is not State.EVALUATION
+        }
         return sections | {"other": round(wall_s - sum(sections.values()), 6)}
 
 

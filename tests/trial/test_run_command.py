@@ -437,7 +437,7 @@ for epoch in 1, 2, 3, 4:
     ],
 )
 def test_commands_are_compared_by_known_work(project, workload, unit, code, is_compared):
-    command = f"command: [python, script.py, '{{batch_size}}', '0.03']\n{workload}\n"
+    command = f"command: [python, script.py, '{{batch_size}}', '0.05']\n{workload}\n"
     command += "metrics: {val/own: 'own (.)', val/loss: 'loss ([.0-9]+)'}\n"
     answer = project.run(BATCHES, command, "axes: {batch_size: [2, 8]}\n").report.answer
     assert answer.unit.name == unit
@@ -457,7 +457,7 @@ def test_commands_are_compared_by_known_work(project, workload, unit, code, is_c
 )
 def test_epochs_are_compared_across_batch_sizes(project, workload, axis):
     """What a program calls an epoch is a pass over its data, unlike an iteration."""
-    command = f"command: [python, script.py, '{{{axis}}}', '0.03']\n{workload}\n"
+    command = f"command: [python, script.py, '{{{axis}}}', '0.05']\n{workload}\n"
     answer = project.run(BATCHES.replace("round", "epoch"), command, f"axes: {{{axis}: [2, 8]}}\n").report.answer
     assert answer.configurations[1].ratio and answer.best
     (found,) = [each for each in (*answer.trust.notes, *answer.trust.cautions) if each.code == "assumed_work"]
