@@ -242,7 +242,8 @@ def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
 
 def assumes_work(axis: str, runs: Sequence[Attempt]) -> bool:
     """Return whether an epoch of some runs is only taken to contain the same with every value of an axis."""
-    return not changes_work(axis, runs) and not _SAME_WORK.search(axis.removeprefix(PARAM).lower())
+    name = axis.removeprefix(PARAM).lower()
+    return not changes_work(axis, runs) and bool(_WORK.search(name) or not _SAME_WORK.search(name))
 
 
 def clock_text(attempts: Iterable[Attempt]) -> str:

@@ -38,7 +38,9 @@ LARGE_CHANGE = 1.1
 DECIDED_BY = {"quality": {Criterion.QUALITY, Criterion.FIRST_TO_TARGET}, "energy": {Criterion.LEAST_ENERGY}}
 """Criteria of the best that a caution about the quality or the energy could change."""
 
-_FOLLOWS_DEVICE = re.compile(r"python|raybench|ray|host\.name|workload\..*|engine\..*|device\.(?!replicas|threads).*")
+_FOLLOWS_DEVICE = re.compile(
+    r"file .*|commit|python|raybench|ray|host\.name|workload\..*|engine\..*|device\.(?!replicas|threads).*"
+)
 """Names of what a different device implies, or what does not affect a steady epoch."""
 
 
@@ -267,9 +269,7 @@ def _of_work(answer: Answer, timed: Sequence[Measured], matching: Matching) -> I
                 yield row.index
 
     changed = [axis for axis in matching.axes if changes_work(axis, runs)]
-    assumed = [
-        axis for axis in matching.axes if assumes_work(axis, runs) or (changes_work(axis, ()) and axis not in changed)
-    ]
+    assumed = [axis for axis in matching.axes if assumes_work(axis, runs)]
     if assumed and is_printed:
         text = f"an epoch of the program is taken to be the same work with every value of {_axes(assumed)}"
         remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"

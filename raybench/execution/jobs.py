@@ -14,7 +14,7 @@ from raybench.execution.scheduler import AssignedWork
 from raybench.planning.plan import Plan, WorkItem
 from raybench.results.folder import CHECKS, attempt_folder
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.own_files import changed_files
+from raybench.workloads.own_files import changed_files, code_versions
 
 TIMEOUT = 300.0
 """Timeout of a check in seconds: loading a framework on a cold accelerator takes a minute, a hung one never ends."""
@@ -44,6 +44,7 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         checkpoint_every=cell.checkpoint_every,
         target=spec.target.plain() if spec.target else None,
         python=placement.node.interpreter(fit.environment).python,
+        versions=code_versions(workload.folder, workload.files),
         labels={
             "label": plan.label(trial),
             "grid": spec.name,
