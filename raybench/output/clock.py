@@ -18,6 +18,9 @@ from raybench.output.metrics import COUNTERS, columns_of, header_in, slots_in
 from raybench.output.transcript import BAR, NUMBER, NUMBERS, TIME, Kind, number_of
 from raybench.results.output_clock import OutputClock
 
+PASSES, STEPS, UNNAMED, OTHER, PERCENT = range(5)
+"""What a number may count, by its name, from what is most likely to be the epochs."""
+
 MIN_COUNTS = 3
 """Fewest values of a counter; of one that the program calls an epoch or a step, two do if there is no better one."""
 
@@ -47,22 +50,14 @@ _COUNT = r"(\d[\d,]*\.?\d*(?:e[-+]?\d+)?)"
 
 
 class Line(NamedTuple):
-    """A line with a counter: its kind and its row there, the value, and where that stands in the text."""
+    """A line: position in the output, time of reading, kind and row there; the value of a counter, and where it is."""
 
+    place: int
+    at: int
     kind: Kind
     row: int
     value: float = 0.0
     start: int = -1
-
-    @property
-    def place(self) -> int:
-        """Its position in the output."""
-        return self.kind.places[self.row]
-
-    @property
-    def at(self) -> int:
-        """When it was read, in nanoseconds."""
-        return self.kind.at[self.row]
 
     @property
     def text(self) -> str:
@@ -70,45 +65,50 @@ class Line(NamedTuple):
         return self.kind.text(self.row)
 
 
-class Candidate(NamedTuple):
-    """A number that may be the clock.
+def line_of(kind: Kind, row: int, value: float = 0.0, start: int = -1) -> Line:
+    """A line of a kind."""
+    return Line(kind.places[row], kind.at[row], kind, row, value, start)
 
-    Attributes:
-        rank: how unlikely it counts epochs, from 0.
-        restarts: whether it starts again, so that it counts inside of something.
-        reads, values: number of readings of the output, and of values.
-        span: nanoseconds from the first to the last.
-    """
+
+class Candidate(NamedTuple):
+    """A number that may be the clock: its place in a kind, its name, how unlikely it counts epochs, and its lines."""
 
     kind: Kind
     number: int
     label: str
     rank: int
-    restarts: bool
-    reads: int
-    values: int
-    span: int
+    lines: list[Line]
+
+    @property
+    def restarts(self) -> bool:
+        """Whether it starts again, so that it counts inside of something."""
+        return _falls(self.lines)
+
+    @property
+    def span(self) -> int:
+        """Nanoseconds from its first value to its last."""
+        return self.lines[-1].at - self.lines[0].at
 
 
 def infer(kinds: Sequence[Kind]) -> OutputClock:
     """Return the clock that lines have; it has no pattern if they have none."""
     headers = [names for kind in kinds if NUMBER not in kind.template and (names := header_in(kind.text(0)))][::-1]
     candidates = [each for kind in kinds if len(kind.at) > 1 for each in _candidates(kind, headers)]
-    if not candidates:
-        return OutputClock()
-    longest = max(each.span for each in candidates)
+    longest = max((each.span for each in candidates), default=0)
 
     def order(each: Candidate) -> tuple[int, ...]:
-        few, is_short = each.reads < MIN_COUNTS, 2 * each.span < longest
-        return few, each.restarts, each.rank > 1, is_short, each.rank, each.values, each.number
+        few, is_short = len({line.at for line in each.lines}) < MIN_COUNTS, 2 * each.span < longest
+        return few, each.restarts, each.rank > STEPS, is_short, each.rank, len(each.lines), each.number
 
+    if not candidates:
+        return OutputClock()
     best = min(candidates, key=order)
     wide, narrow = (_pattern(best.kind.template, best.number, is_narrow) for is_narrow in (False, True))
     pattern = narrow if _falls(lines_of(wide, kinds)) and not best.restarts else wide
     lines = _distinct(lines_of(pattern, kinds))
     step = _grouped(typical_step([line.value for line in lines]), lines)
-    label = "%" if best.rank == 4 else best.label
-    return OutputClock(pattern, _shown(best.kind.template, best.number), label, step, best.rank == 0)
+    label = "%" if best.rank == PERCENT else best.label
+    return OutputClock(pattern, _shown(best.kind.template, best.number), label, step, best.rank == PASSES)
 
 
 def lines_of(pattern: str, kinds: Sequence[Kind]) -> list[Line]:
@@ -116,14 +116,14 @@ def lines_of(pattern: str, kinds: Sequence[Kind]) -> list[Line]:
     regex = re.compile(pattern)
     chosen = [kind for kind in kinds if regex.search(kind.text(0))]
     matches = ((kind, row, regex.search(kind.text(row))) for kind in chosen for row in range(len(kind.at)))
-    lines = [Line(kind, row, number_of(match[1]), match.start(1)) for kind, row, match in matches if match]
+    lines = [line_of(kind, row, number_of(match[1]), match.start(1)) for kind, row, match in matches if match]
     return _of_one_process(sorted(lines, key=lambda line: line.place))
 
 
 def lines_matched(kind: Kind | None) -> list[Line]:
     """The lines that a pattern of the user matches; each counts if they have no number."""
-    values = [number_of(kind.text(row)) for row in range(len(kind.at))] if kind else []
-    return [Line(kind, row, row if math.isnan(value) else value) for row, value in enumerate(values)] if kind else []
+    counts = [number_of(kind.text(row)) for row in range(len(kind.at))] if kind else []
+    return [line_of(kind, row, row if math.isnan(count) else count) for row, count in enumerate(counts)] if kind else []
 
 
 def _distinct(lines: Sequence[Line]) -> list[Line]:
@@ -179,26 +179,24 @@ def _candidates(kind: Kind, headers: Sequence[Sequence[str]]) -> Iterator[Candid
         label = columns.get(number, "").lower() if columns else _label(pieces, number)
         rank = _rank(label, pieces, number)
         lines = [
-            Line(kind, row, number_of(m[number][1]), m[number].start()) for row, m in zip(rows, found, strict=True)
+            line_of(kind, row, number_of(m[number][1]), m[number].start()) for row, m in zip(rows, found, strict=True)
         ]
         lines = _distinct(_of_one_process(lines))
-        values = [line.value for line in lines]
-        grown = [after - before for before, after in pairwise(values) if after > before]
-        if rank is None or not grown or min(values) < 0:
+        counts, reads, is_named = (
+            [line.value for line in lines],
+            len({line.at for line in lines}),
+            rank in (PASSES, STEPS),
+        )
+        grown = [after - before for before, after in pairwise(counts) if after > before]
+        if rank is None or len(grown) < (1 if is_named else MIN_COUNTS - 1) or min(counts) < 0:
             continue
-        restarts, is_named, is_percent = len(grown) < len(values) - 1, rank < 2, rank == 4
         totals = {m[number + 1][1] for m in found} if re.match(r"\s*/\s*$", pieces[number + 1]) else set()
         is_regular = max(Counter(f"{each:.2g}" for each in grown).values()) >= REGULAR * len(grown)
-        reads = len({line.at for line in lines})
-        if (
-            len(grown) >= (1 if is_named else MIN_COUNTS - 1)
-            and (not restarts or (len(grown) > len(values) / 2 and (is_named or len(totals) == 1)))
-            and (reads >= min(MIN_COUNTS, len(values)) or rank == 0)
-            and (rank in (0, 4) or all(value == int(value) for value in values))
-            and (is_regular or is_named or is_percent or len(totals) == 1)
-        ):
-            span = lines[-1].at - lines[0].at
-            yield Candidate(kind, number, label, rank, restarts, reads, len(values), span)
+        is_sound = is_named or len(totals) == 1 or (len(grown) == len(lines) - 1 and (is_regular or rank == PERCENT))
+        is_whole = rank in (PASSES, PERCENT) or all(count == int(count) for count in counts)
+        is_spread = reads >= min(MIN_COUNTS, len(lines)) or rank == PASSES
+        if is_sound and is_whole and is_spread and 2 * len(grown) > len(lines) - 1:
+            yield Candidate(kind, number, label, rank, lines)
 
 
 def _label(pieces: Sequence[str], number: int) -> str:
@@ -212,14 +210,14 @@ def _label(pieces: Sequence[str], number: int) -> str:
 
 
 def _rank(label: str, pieces: Sequence[str], number: int) -> int | None:
-    """How unlikely a number is to count epochs, from 0; None if it cannot."""
+    """How unlikely a number is to count epochs; None if it cannot."""
     if pieces[number + 1].startswith("%"):
-        return 4
+        return PERCENT
     if name := COUNTERS.fullmatch(label):
-        return 0 if name["passes"] else 1
+        return PASSES if name["passes"] else STEPS
     if _NOT_COUNTED.fullmatch(label) or _QUANTITY.match(pieces[number + 1]):
         return None
-    return 2 if not label or number == 0 else 3
+    return UNNAMED if not label or number == 0 else OTHER
 
 
 def _pattern(template: str, number: int, is_narrow: bool) -> str:

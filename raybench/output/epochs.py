@@ -18,14 +18,17 @@ from itertools import groupby, pairwise
 from math import floor, inf
 from statistics import median
 
-from raybench.output.clock import Line, infer, lines_matched, lines_of, typical_step
-from raybench.output.metrics import find_slots, header_in, is_evaluation, values_at
+from raybench.output.clock import Line, infer, line_of, lines_matched, lines_of, typical_step
+from raybench.output.metrics import find_slots, header_in, values_at
 from raybench.output.transcript import NUMBER, Kind, Transcript, numbers_in
 from raybench.results.output_clock import OutputClock
 from raybench.workloads.command import BEGIN, EPOCH, MARKS
 
 NEAR_END, EXACT = 0.05, 0.1
 """Part of an epoch that may be left after its last line, and by which a counter may miss its end, as it is rounded."""
+
+EVALUATED = frozenset({"val", "test"})
+"""Parts of the data that are not trained on."""
 
 _STEPS, _PERCENT = re.compile(r"(\d+)\s*/\s*(\d+)(?![\d/])"), re.compile(r"(\d+(?:\.\d+)?) ?(%)")
 
@@ -111,7 +114,7 @@ class Output:
         if is_new and self.clock.pattern:
             lines = lines_of(self.clock.pattern, kinds)
         groups = [[*group] for _, group in groupby(lines, lambda line: line.value)]
-        self._stamped = [*{id(line.kind): line.kind for line in lines}.values()]
+        self._stamped = list(dict.fromkeys(line.kind for line in lines))
         self._before, self._after = list[Kind](), list[Kind]()
         for kind in [*kinds, *users]:
             self._sort(kind, groups, kind in users)
@@ -128,7 +131,7 @@ class Output:
         is_early, is_late = before > 0, end < len(kind.places)
         if kind in self._stamped or (end == before and not is_late and len(groups) > 1 and not is_users):
             return
-        comes_after = is_late if is_early != is_late else is_evaluation(kind)
+        comes_after = is_late if is_early != is_late else kind.is_evaluation
         if is_early == is_late and not comes_after:
             ends, parts = [group[-1].place for group in groups], []
             for row in range(before, end):  # is the line of the clock before it nearer in time, or that after it?
@@ -210,7 +213,7 @@ class Output:
         chosen = [
             kind
             for kind in self._after
-            if (begins or is_evaluation(kind) or (kind.slots and len(kind.at) <= len(units) + 1))
+            if (begins or kind.is_evaluation or (kind.slots and len(kind.at) <= len(units) + 1))
             and (len(units) == 1 or kind.places[0] < units[-1].last.place)  # not after all epochs
         ]
         for unit, after in zip(units, [*units[1:], None], strict=True):
@@ -222,7 +225,7 @@ class Output:
                 unit.end = after.first.at
             elif begins:
                 unit.end = min(ended, unit.end + round(median(rests))) if rests else ended
-            evaluates = any(is_evaluation(line.kind) or _has_evaluation(line.kind) for line in lines)
+            evaluates = any(not EVALUATED.isdisjoint(line.kind.parts) for line in lines)
             trained = _training_end(lines, evaluates)
             held += evaluates and trained is None
             unit.trained = unit.end if trained is None else trained
@@ -234,19 +237,16 @@ class Output:
         if units:
             begin, first = units[before].last.place if before >= 0 else -1, units[before + 1].first.place
             end, until = units[latest].last.place, units[latest + 1].first.place if latest + 1 < len(units) else inf
-        ranges = [(self._stamped + self._before, begin + 1, end + 1), (self._after, first, until)]
-        if self.clock.begins:
-            ranges = [(self._stamped + self._before + self._after, first, until)]
+        ranges = [(self._stamped, begin + 1, end + 1), (self._before, begin + 1, end + 1), (self._after, first, until)]
         lines = []
-        for kind in (kind for kinds, _, _ in ranges for kind in kinds if kind.slots):
-            low, high = next((low, high) for kinds, low, high in ranges if kind in kinds)
-            row, floor_ = bisect_left(kind.places, high) - 1, bisect_left(kind.places, low)
-            usual = _STEPS.search(kind.text(0))
-            while until == inf and row >= floor_ > 0 and usual and (steps := _STEPS.search(kind.text(row))):
-                if steps[2] == usual[2]:
-                    break
-                row -= 1  # after the training a test of other data prints the same
-            lines += [Line(kind, row)] if row >= floor_ else []
+        for kinds, low, high in ranges:
+            low, high = (first, until) if self.clock.begins else (low, high)
+            for kind in (kind for kind in kinds if kind.slots):
+                row, lowest = bisect_left(kind.places, high) - 1, bisect_left(kind.places, low)
+                usual = _STEPS.search(kind.text(0)) if until == inf and lowest > 0 else None
+                while usual and row >= lowest and (steps := _STEPS.search(kind.text(row))) and steps[2] != usual[2]:
+                    row -= 1  # after the training a test of other data prints the same
+                lines += [line_of(kind, row)] if row >= lowest else []
         metrics = dict[str, float]()
         for line in sorted(lines, key=lambda line: line.place):
             metrics |= values_at(line.kind.slots or (), line.text)
@@ -256,16 +256,12 @@ class Output:
 def _between(kinds: Iterable[Kind], begin: float, end: float) -> list[Line]:
     """The lines of some kinds between two places, in order."""
     rows = ((kind, range(bisect_right(kind.places, begin), bisect_left(kind.places, end))) for kind in kinds)
-    return sorted((Line(kind, row) for kind, rows_ in rows for row in rows_), key=lambda line: line.place)
-
-
-def _has_evaluation(kind: Kind) -> bool:
-    return any(slot.name.startswith(("val/", "test/")) for slot in kind.slots or ())
+    return sorted((line_of(kind, row) for kind, rows_ in rows for row in rows_), key=lambda line: line.place)
 
 
 def _training_end(lines: Sequence[Line], evaluates: bool) -> int | None:
     """When the last step was done, by the progress in lines of an epoch, or by the last line before an evaluation."""
-    steps = [line for line in lines if not is_evaluation(line.kind)]
+    steps = [line for line in lines if not line.kind.is_evaluation]
     for line in steps if len(lines) > 1 else ():
         text = line.text if line.start < 0 else line.text[line.start :].lstrip("0123456789 /")
         done = _STEPS.search(text) or _PERCENT.search(text)
@@ -273,7 +269,7 @@ def _training_end(lines: Sequence[Line], evaluates: bool) -> int | None:
             return line.at
     last = steps[-1] if steps else lines[-1]
     is_single = Counter(line.kind for line in steps)[last.kind] == 1
-    is_last = evaluates and is_single and not _has_evaluation(last.kind) and last is not lines[-1]
+    is_last = evaluates and is_single and EVALUATED.isdisjoint(last.kind.parts) and last is not lines[-1]
     return last.at if is_last else None
 
 

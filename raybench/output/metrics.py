@@ -98,6 +98,8 @@ def find_slots(kind: Kind, headers: Sequence[Sequence[str]], patterns: Mapping[s
         taken = [match.start(1) for regex in patterns.values() if regex.groups and (match := regex.search(text))]
         slots = slots_in(text, _context_of(kind), columns_of(kind, headers), taken)
         kind.slots = tuple(slot for slot in slots if slot.name not in patterns)
+        parts = {slot.name.partition("/")[0] for slot in kind.slots} - {"speed"}
+        kind.parts = parts or {_part(text[:MAX_CHARS])}  # or else by its words
 
 
 def slots_in(
@@ -191,12 +193,6 @@ def _is_neutral(word: str) -> bool:
 def _part(*texts: str) -> str:
     """The part of the data that is named last."""
     return ["train", *(match.lastgroup or "" for text in texts for match in _PART.finditer(text))][-1]
-
-
-def is_evaluation(kind: Kind) -> bool:
-    """Return whether lines are about validation or test data alone, by their metrics or else by their words."""
-    parts = {slot.name.partition("/")[0] for slot in kind.slots or ()} - {"speed"}
-    return "train" not in (parts or {_part(kind.text(0)[:MAX_CHARS])})
 
 
 def values_at(slots: Iterable[Slot], text: str) -> dict[str, float]:

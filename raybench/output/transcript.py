@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
@@ -60,7 +60,7 @@ class Kind:
         template: the line with `NUMBER` for each number, `TIME` for each date or time, and single spaces.
         before: lines in front of its first one.
         at, places, texts: of each line its time of reading in nanoseconds, its position in the output, and its text.
-        slots: the metrics in it, once they have been looked for.
+        slots, parts: the metrics in it, and the parts of the data that they are of, once they have been looked for.
     """
 
     template: str
@@ -69,6 +69,12 @@ class Kind:
     places: list[int] = field(default_factory=list)
     texts: list[bytes] = field(default_factory=list)
     slots: tuple[Slot, ...] | None = None
+    parts: Collection[str] = ()
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether its lines are about validation or test data alone."""
+        return "train" not in self.parts
 
     def text(self, row: int) -> str:
         """One of its lines."""
@@ -106,7 +112,10 @@ class Transcript:
 
     def __init__(self, patterns: Mapping[str, str]) -> None:
         self.patterns = {name: re.compile(text) for name, text in patterns.items()}
-        self.matched = {name: Kind(name, slots=() if name in MARKS else (Slot(name, 0),)) for name in patterns}
+        self.matched = {
+            name: Kind(name, slots=() if name in MARKS else (Slot(name, 0),), parts={name.partition("/")[0]})
+            for name in patterns
+        }
         self._rest = [b"", b""]
         self._shapes: dict[bytes, Kind | None] = {}
         self._kinds: dict[str, Kind] = {}
