@@ -27,8 +27,9 @@ MIN_COUNTS = 3
 MAX_LINES, MAX_NUMBERS = 4_000, 24
 """Lines of a kind in which a counter is looked for, and numbers of a line."""
 
-REGULAR, PARTS = 0.6, 10
-"""Part of the growth in steps of one size, or else a counter is irregular; epochs into which it is then divided."""
+OUTER, REGULAR, PARTS = 1.5, 0.6, 10
+"""How many times as many values a counter inside of another one has at least; the part of the growth of a regular counter
+that is in steps of one size; epochs into which an irregular one is divided."""
 
 SHORT_S, GROUP_S, MIN_GROUPS = 0.05, 0.25, 8
 """Seconds that are too short for when lines arrive, those that several epochs take together, and fewest of these."""
@@ -46,7 +47,7 @@ _NOT_COUNTED = re.compile(
 _QUANTITY = re.compile(r"(?:ms|s|sec\w*|m|min|h|[KMG]i?B?|it/s|s/it|x)\b")
 _AFTER = re.compile(r"(?:st|nd|rd|th)?[- ]?([a-z]+)\b(?!/)", re.IGNORECASE)
 _ANY = {NUMBER: r"[-+\d.,einfaINFA]+", TIME: r"\S+(?: \S+)?", BAR: r"(?:\|[^|]*\||[^\s\w]+)"}
-_COUNT = r"(\d[\d,]*\.?\d*(?:e[-+]?\d+)?)"
+_COUNT = r"(\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 
 
 class Line(NamedTuple):
@@ -94,15 +95,18 @@ def infer(kinds: Sequence[Kind]) -> OutputClock:
     """Return the clock that lines have; it has no pattern if they have none."""
     headers = [names for kind in kinds if NUMBER not in kind.template and (names := header_in(kind.text(0)))][::-1]
     candidates = [each for kind in kinds if len(kind.at) > 1 for each in _candidates(kind, headers)]
-    longest = max((each.span for each in candidates), default=0)
+    if not candidates:
+        return OutputClock()
+    longest = max(each.span for each in candidates)
 
     def order(each: Candidate) -> tuple[int, ...]:
         few, is_short = len({line.at for line in each.lines}) < MIN_COUNTS, 2 * each.span < longest
-        return few, each.restarts, each.rank > STEPS, is_short, each.rank, len(each.lines), each.number
+        return few, each.restarts, each.rank > STEPS, is_short, each.rank
 
-    if not candidates:
-        return OutputClock()
-    best = min(candidates, key=order)
+    first = min(map(order, candidates))
+    alike = [each for each in candidates if order(each) == first]
+    most = OUTER * min(len(each.lines) for each in alike)
+    best = min((each for each in alike if len(each.lines) <= most), key=lambda each: (each.lines[0].place, each.number))
     wide, narrow = (_pattern(best.kind.template, best.number, is_narrow) for is_narrow in (False, True))
     pattern = narrow if _falls(lines_of(wide, kinds)) and not best.restarts else wide
     lines = _distinct(lines_of(pattern, kinds))
@@ -151,7 +155,7 @@ def typical_step(values: Sequence[float]) -> float:
     digits = max(alike, key=lambda digits: alike[digits] * float(digits), default="")
     same = [each for each in grown if f"{each:.2g}" == digits]
     if sum(same) >= REGULAR * sum(grown):
-        return median(same) if same else 1.0
+        return float(f"{median(same):.6g}") if same else 1.0
     power: float = 10 ** math.floor(math.log10(sum(grown) / PARTS))
     return max(1.0, sum(grown) / PARTS // power * power)
 

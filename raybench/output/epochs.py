@@ -282,7 +282,8 @@ def _positions(groups: Sequence[Sequence[Line]], size: float) -> list[float]:
         return []
     line, step, first = groups[0][0], typical_step(values), values[0]
     base = first - step
-    ends_at_total = numbers_in(line.text[line.start :])[1:2] == [f"{values[-1]:g}"]  # from 0/5 to 5/5
-    if first < step / 2 and (step != 1 or ends_at_total):  # the line came before the first steps
+    is_other = len(groups) > 1 and groups[1][-1].kind is not line.kind
+    is_start = is_other and numbers_in(line.text[line.start :])[1:2] == [f"{values[-1]:g}"]  # from 0/5 to 5/5
+    if first < step / 2 and (step != 1 or is_start):  # the line came before the first steps
         base = first - (first - Counter(value % step for value in values).most_common(1)[0][0]) % step
     return [(value - base) / size for value in values]
