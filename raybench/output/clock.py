@@ -28,8 +28,8 @@ MAX_LINES, MAX_NUMBERS = 4_000, 24
 """Lines of a kind in which a counter is looked for, and numbers of a line."""
 
 OUTER, REGULAR, PARTS = 1.5, 0.6, 10
-"""How many times as many values a counter inside of another one has at least; the part of the growth of a regular counter
-that is in steps of one size; epochs into which an irregular one is divided."""
+"""Times as many values as the outer one that an inner counter has; part of the growth of a regular counter that is in
+steps of one size; epochs into which an irregular one is divided."""
 
 SHORT_S, GROUP_S, MIN_GROUPS = 0.05, 0.25, 8
 """Seconds that are too short for when lines arrive, those that several epochs take together, and fewest of these."""
