@@ -274,10 +274,11 @@ def _comparable(cell: PlannedCell, completed: Sequence[Attempt], unit: Unit, has
 
 
 def clock_of(run: Attempt) -> str:
-    """Return what the epochs of a command are, in short; empty if they are known otherwise."""
+    """Return what the epochs of a command are, in short; empty if they are known otherwise, or are epochs indeed."""
     if run.clock == "run":
         return "whole runs"
-    return f"{run.output_clock.shown} by {run.output_clock.step:g}" if run.output_clock else ""
+    clock = run.output_clock
+    return "" if clock is None or (clock.are_passes and clock.step == 1) else f"{clock.step:g} x `{clock.shown}`"
 
 
 def is_too_short(run: Attempt) -> bool:

@@ -11,9 +11,9 @@ import re
 import resource
 import sys
 import time
+from bisect import bisect_left
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any
 
 from raybench.core import events
@@ -181,11 +181,10 @@ class PrintedRun(CommandRun):
         self._cpu.append((now, max(self._cpu[-1][1], children_s - self._children_s + running_s)))
 
     def _cpu_until(self, at_ns: int) -> float:
-        """Processor seconds until a moment, which was not noted exactly then."""
-        for (begin, low), (end, high) in pairwise(self._cpu):
-            if at_ns <= end:
-                return low + (high - low) * max(0, at_ns - begin) / max(1, end - begin)
-        return self._cpu[-1][1]
+        """Processor seconds until a moment between two notes."""
+        after = min(max(1, bisect_left(self._cpu, (at_ns, 0.0))), len(self._cpu) - 1)
+        (begin, low), (end, high) = self._cpu[after - 1], self._cpu[after]
+        return low + (high - low) * min(1.0, max(0, at_ns - begin) / max(1, end - begin))
 
     def _check(self, program: Program) -> None:
         self._until_ns = max(program.ended_ns, self._read_ns)  # what it printed last may be read after its end
