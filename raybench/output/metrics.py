@@ -121,7 +121,8 @@ def slots_in(
     for number, match in enumerate(matches):
         lead, before, rest = leads[number], text[: match.start()], text[match.end() : match.end() + 24]
         if columns:
-            lead = before = f"{columns.get(number, '')}: "
+            lead = f"{columns.get(number, '')}: "
+            before = " | ".join([*[*columns.values()][:number], lead])
         elif number and lead.rstrip().endswith(":") and _PROSE.search(leads[number - 1]):  # `of the 10000 images: 54 %`
             lead = f"{_PROSE.sub('', leads[number - 1]).rstrip()}: "
         if number == mean or match.start() in taken:
