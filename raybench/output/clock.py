@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from statistics import median
 from typing import NamedTuple
@@ -112,7 +112,8 @@ def infer(kinds: Sequence[Kind]) -> OutputClock:
     lines = _distinct(lines_of(pattern, kinds))
     step = _grouped(typical_step([line.value for line in lines]), lines)
     label = "%" if best.rank == PERCENT else best.label
-    return OutputClock(pattern, _shown(best.kind.template, best.number), label, step, best.rank == PASSES)
+    shown = _shown(best.kind.template, best.number, columns_of(best.kind, headers))
+    return OutputClock(pattern, shown, label, step, best.rank == PASSES)
 
 
 def lines_of(pattern: str, kinds: Sequence[Kind]) -> list[Line]:
@@ -239,7 +240,11 @@ def _pattern(template: str, number: int, is_narrow: bool) -> str:
     return ("" if begin else r"^\s*") + before + _COUNT + after
 
 
-def _shown(template: str, number: int) -> str:
+def _shown(template: str, number: int, columns: Mapping[int, str]) -> str:
+    """A line as people read it, with `N` for the counter; of a table, with the names of its columns."""
     pieces = re.sub(f"[{TIME}{BAR}]", "…", template).split(NUMBER)
+    if columns:
+        pieces = [f" {columns.get(at, '')} " for at in range(len(pieces) - 1)] + [""]
     text = "".join(f"{piece}{'N' if at == number else '…'}" for at, piece in enumerate(pieces[:-1])) + pieces[-1]
+    text = " ".join(text.split())
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN].rstrip()} …"
