@@ -35,7 +35,6 @@ from raybench.planning.plan import Plan, WorkItem, make_plan, request_of
 from raybench.planning.resume import missing_work
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
-from raybench.results.attempt import Attempt, latest
 from raybench.results.executions import Execution
 from raybench.results.folder import (
     ATTEMPTS,
@@ -52,6 +51,7 @@ from raybench.results.grid_request import GridRequest, first_look, latest_reques
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.results.machines import as_requested
+from raybench.results.run_table import Run, latest
 from raybench.tracking.store import Store, resolve
 from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
 
@@ -99,7 +99,7 @@ class Outcome:
     """The results of one call of `run_grid`.
 
     Attributes:
-        latest: the attempt that counts for each planned trial that has attempts (`raybench.results.attempt.latest`).
+        latest: the attempt that counts for each planned trial that has attempts (`raybench.results.run_table.latest`).
         report: the report of these results.
         ran: number of attempts that ended during this execution, without those that were killed.
         ended: last status of each trial that ended during this execution.
@@ -109,7 +109,7 @@ class Outcome:
     """
 
     plan: Plan
-    latest: Mapping[str, Attempt]
+    latest: Mapping[str, Run]
     report: Report
     ran: int
     ended: Mapping[str, str]

@@ -12,9 +12,8 @@ from itertools import accumulate
 from statistics import fmean, median
 from typing import Any
 
-from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, Run, Status, Summary, ToTarget
+from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, RunResult, Status, Summary, ToTarget
 from raybench.analysis.best import best, ranking
-from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import effects
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import findings
@@ -29,13 +28,13 @@ from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
+from raybench.core.ledger import TRAINING
 from raybench.core.status import TrialStatus
 from raybench.core.text import error_line
 from raybench.datasets import is_synthetic
 from raybench.devices import hardware_text
-from raybench.results import timing
-from raybench.results.attempt import Attempt, main_metric
 from raybench.results.grid_request import GridRequest, PlannedCell
+from raybench.results.run_table import REPORTED, Run, main_metric, price_of, seconds_in, training_s
 
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
@@ -47,7 +46,7 @@ _ERRORS = re.compile(
 
 
 def analyze(
-    attempts: Iterable[Attempt],
+    attempts: Iterable[Run],
     request: GridRequest,
     baseline: Mapping[str, Any] | None = None,
     warnings: Iterable[str] = (),
@@ -105,7 +104,7 @@ def analyze(
 class _Grid:
     """What an answer is made from; it makes the configurations."""
 
-    def __init__(self, attempts: Sequence[Attempt], request: GridRequest, baseline: Mapping[str, Any] | None) -> None:
+    def __init__(self, attempts: Sequence[Run], request: GridRequest, baseline: Mapping[str, Any] | None) -> None:
         self.request = with_needed_repeats(attempts, request)
         self.measured, self.unit = measure_all(attempts, self.request)
         self.target = as_logged(request.target, lambda _, value: value)  # in fractions
@@ -115,7 +114,7 @@ class _Grid:
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
         self.found = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
-        used = [each for own in self.measured for each in map(utilization, own.completed) if each]
+        used = [run.use for own in self.measured for run in own.completed if run.use]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
 
@@ -129,8 +128,8 @@ class _Grid:
         if summary and self.metric in own.alike:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times or own.untimed, own.rounding(TIME))
-        total_s = _median(map(timing.total, runs))
-        used = list(filter(None, map(utilization, runs)))
+        total_s = _median(run.total_s for run in runs)
+        used = [run.use for run in runs if run.use]
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         content = next((run.cell for run in own.attempts if run.cell), cell.content)
         workload = str(content.workload.name or self.request.workload)
@@ -157,10 +156,13 @@ class _Grid:
             hardware=hardware_text(content.device),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
-            total_price=_price(cell.price_per_hour, total_s),
-            price=_price(cell.price_per_hour, seconds.value if seconds else None),
+            total_price=price_of(total_s, cell.price_per_hour),
+            price=price_of(seconds.value if seconds else None, cell.price_per_hour),
             energy_j=joules.value if (joules := cost_summary(own.energies)) else None,
             communication=_median(run.communication for run in runs),
+            medians={
+                column.name: value for column in REPORTED if (value := _median(map(column.value, runs))) is not None
+            },
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
             ratio=cost_ratio(own, other) if other else None,
             quality_difference=quality_difference(own, other, self.metric) if other else None,
@@ -174,26 +176,29 @@ class _Grid:
             tried=len(own.tries),
             success_s=seconds.success if seconds else None,
             expected=Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None,
-            price=_price(own.price_per_hour, seconds.value if seconds else None),
+            price=price_of(seconds.value if seconds else None, own.price_per_hour),
             energy_j=joules.value if joules else None,
             ratio=target_ratio(own, other) if other else None,
         )
 
-    def _limit(self, runs: Sequence[Attempt]) -> dict[str, Any]:
+    def _limit(self, runs: Sequence[Run]) -> dict[str, Any]:
         """Return what limits most runs; withheld if other programs kept the host busy."""
-        roofs = [roof for run in runs if (roof := roofline(run))]
-        if not roofs or any(map(others_load, runs)):
+        limits = [run.limit for run in runs if run.limit]
+        if not limits or any(map(others_load, runs)):
             return {}
-        (cause, _), *_ = Counter(roof.bottleneck for roof in roofs).most_common(1)
-        return {"limited_by": cause, "limited_share": median(r.share for r in roofs if r.bottleneck == cause)}
+        (cause, _), *_ = Counter(limit.bottleneck for limit in limits).most_common(1)
+        return {
+            "limited_by": cause,
+            "limited_share": median(limit.share for limit in limits if limit.bottleneck == cause),
+        }
 
-    def _run(self, own: Measured, run: Attempt) -> Run:
-        to_target_s = timing.time_to_target(run, own.target) if own.target else None
-        return Run(run.trial, seconds_per_unit(run, self.unit), to_target_s, partial(_curve, own, run))
+    def _run(self, own: Measured, run: Run) -> RunResult:
+        to_target_s = training_s(run.epochs_to(own.target))
+        return RunResult(run.trial, seconds_per_unit(run, self.unit), to_target_s, partial(_curve, own, run))
 
 
-def _curve(own: Measured, run: Attempt, metric: str) -> Curve:
-    seconds = accumulate(timing.seconds_of_each(run.epochs, timing.TRAINING))
+def _curve(own: Measured, run: Run, metric: str) -> Curve:
+    seconds = accumulate(seconds_in(run.epochs, TRAINING))
     numbers, values = run.epochs.column("epoch"), run.epochs.column("metrics", metric, math.nan)
     return tuple(
         (float(number), at, own.scale(metric, value))
@@ -209,7 +214,7 @@ def is_higher_better(metric: str, target: Target | None) -> bool:
     return not _ERRORS.search(metric)
 
 
-def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ...]:
+def _endings(cell: PlannedCell, attempts: Sequence[Run]) -> tuple[Ending, ...]:
     """Return how the runs ended that did not complete."""
     groups: dict[str, list[str]] = {}
     for run in attempts:
@@ -222,7 +227,7 @@ def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ..
     return tuple(each for each in endings if not (cell.skip and each.status == TrialStatus.SKIPPED))
 
 
-def error_text(run: Attempt) -> str:
+def error_text(run: Run) -> str:
     """Return the error of a run in one line, such as `KeyError: 'x' (train.py:12)`; empty without one."""
     return error_line({**(run.error or {}), **({"type": None} if run.status == TrialStatus.SKIPPED else {})})
 
@@ -236,8 +241,8 @@ def _status(configurations: Sequence[Configuration], part: str, repeats: Iterabl
     return Status(completed + endings.total(), completed, dict(endings), part, tuple(repeats))
 
 
-def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:
-    used = [(run, each) for run in runs if (each := utilization(run))]
+def _mfu(runs: Sequence[Run]) -> dict[str, Any]:
+    used = [(run, run.use) for run in runs if run.use]
     share = cost_summary(tuple(Sample(run.repeat, math.log(each.mfu)) for run, each in used if each.mfu))
     if share is None or share.runs < len(runs):
         return {}
@@ -255,7 +260,3 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _median(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return median(known) if known else None
-
-
-def _price(per_hour: float | None, seconds: float | None) -> float | None:
-    return None if per_hour is None or seconds is None else per_hour * seconds / 3600

@@ -21,7 +21,6 @@ from raybench.analysis.measured import (
     Measured,
     Source,
     as_one_grid,
-    host_of,
     measure_all,
 )
 from raybench.analysis.ratios import as_ratio, compared, cost_summary, quality_difference
@@ -32,9 +31,8 @@ from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, plural
 from raybench.errors import UsageError, nearest
-from raybench.results import timing
-from raybench.results.attempt import Attempt, main_metric
 from raybench.results.grid_request import GridRequest
+from raybench.results.run_table import Run, main_metric
 
 FEW_CONFIGURATIONS = 4
 """Up to so many configurations each is tested at 5%; of more, so that 5% of so many false alarms are expected."""
@@ -188,7 +186,7 @@ def as_versions(base: Source, new: Source) -> Source:
     return attempts, replace(request, baseline={VERSION_AXIS: BASE})
 
 
-def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | None = None) -> Comparison:
+def compare(attempts: Sequence[Run], request: GridRequest, limits: Limits | None = None) -> Comparison:
     """Compare the versions of a grid with the axis `version`.
 
     A configuration is slower if the mean of log(new/base) is above the log of the limit and, by a one-sided test at 5%,
@@ -223,7 +221,7 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     matched = [(base, new) for base, new in both if new]
     sides = [[run for each in side for run in each.completed] for side in zip(*matched, strict=True)]
     known = {each.index for pair in both for each in pair if each}
-    names = [{(run.trial.partition("-")[2], run.started, timing.steady(run)) for run in side} for side in sides]
+    names = [{(run.trial.partition("-")[2], run.started, run.steady_s) for run in side} for side in sides]
     return Comparison(
         limits=limits,
         unit=unit,
@@ -376,7 +374,7 @@ def _uneven_load(new: Measured, base: Measured) -> float:
     logs = []
     for each in (new, base):
         found = [(run, others_load(run)) for run in each.completed]
-        shares.append([Sample(run.repeat, sum(f.degree for f in own), host_of(run)) for run, own in found])
+        shares.append([Sample(run.repeat, sum(f.degree for f in own), run.machine_name) for run, own in found])
         lost = (UNKNOWN_LOAD if f.too_long is None else f.too_long for _, own in found for f in own)
         logs.append(sum(map(math.log1p, lost)) / max(1, len(found)))
     uneven = difference(shares[0], shares[1])
@@ -399,7 +397,7 @@ def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change
 def _misses(measured: Measured) -> tuple[int, int]:
     """Return the number of runs that did not complete or reach the target, and that of all."""
     missed = {(each.sample.repeat, each.sample.host) for each in measured.tries if not each.reached}
-    failed = [r.status != TrialStatus.COMPLETED or (r.repeat, host_of(r)) in missed for r in measured.ended]
+    failed = [r.status != TrialStatus.COMPLETED or (r.repeat, r.machine_name) in missed for r in measured.ended]
     return sum(failed), len(failed)
 
 

@@ -19,9 +19,8 @@ from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
-from raybench.results import energy, timing
-from raybench.results.attempt import Attempt, kept, latest
 from raybench.results.grid_request import GridRequest, PlannedCell
+from raybench.results.run_table import Run, latest, training_s
 
 SAME_WORK = 1.01
 """Largest ratio of examples at which epochs are the same work.
@@ -125,12 +124,12 @@ class Measured:
     target: Target | None = None
     scale: Scale = field(default=lambda _, value: value, repr=False, compare=False)
     stops: bool = False
-    attempts: tuple[Attempt, ...] = ()
-    completed: tuple[Attempt, ...] = ()
+    attempts: tuple[Run, ...] = ()
+    completed: tuple[Run, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
 
     @property
-    def ended(self) -> list[Attempt]:
+    def ended(self) -> list[Run]:
         """The runs that have ended and are not run again."""
         return [run for run in self.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
 
@@ -165,35 +164,23 @@ def are_same(values: Sequence[Any]) -> bool:
     return len(values) > 1 and bool(values[0]) and all(each == values[0] for each in values)
 
 
-def metrics_of(run: Attempt) -> dict[str, Any]:
+def metrics_of(run: Run) -> dict[str, Any]:
     """Return the metrics of all epochs, without speeds; empty if they are too few to be the same by no coincidence."""
     names = (name for name in run.epochs.names("metrics") if not name.startswith("speed/"))
     metrics = {name: run.epochs.column("metrics", name) for name in names}
     return metrics if len({*chain(*metrics.values())} - {None}) >= DISTINCT else {}
 
 
-def host_of(run: Attempt) -> str:
-    """Return the name and the id of the machine of a run; two machines may have the same name."""
-    return " ".join(str(run.host[name]) for name in ("name", "machine_id") if run.host.get(name))
-
-
-def counted_units(attempts: Iterable[Attempt]) -> dict[str, int]:
+def counted_units(attempts: Iterable[Run]) -> dict[str, int]:
     """Return what completed runs count, such as examples and tokens, with the number of runs that do."""
     units: dict[str, int] = {}
     for run in attempts:
-        for name in _counted(run) if run.status == TrialStatus.COMPLETED else ():
+        for name in run.counted if run.status == TrialStatus.COMPLETED else ():
             units[name] = units.get(name, 0) + 1
     return units
 
 
-@kept
-def _counted(run: Attempt) -> list[str]:
-    """Return what all steady epochs of a run count."""
-    steady = timing.paced_epochs(run)[0]
-    return [name for name in steady.counted if steady and min(steady.counts(name)) > 0]
-
-
-def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:
+def choose_unit(attempts: Sequence[Run], wanted: str = "") -> Unit:
     """Return the unit of work of a report.
 
     The wanted one if a run counts it, else a unit that all runs count, else an epoch if all full epochs of a workload
@@ -225,14 +212,14 @@ def job_of(cell: Cell) -> str:
     return f"{cell.workload.name or ''} {cell.data.name or ''}"
 
 
-def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
+def changes_work(axis: str, runs: Sequence[Run]) -> bool:
     """Return whether an axis, by its name, changes what an epoch of some runs contains."""
     found = _WORK.search(axis.removeprefix(PARAM).lower())
     are_passes = bool(runs) and all(run.are_passes for run in runs)
     return found is not None and not (are_passes and found[1] in _OF_A_PASS)
 
 
-def _comparable(cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> str:
+def _comparable(cell: PlannedCell, completed: Sequence[Run], unit: Unit) -> str:
     """Return what else configurations need to have in common to be compared, as text; empty if nothing.
 
     Epochs of a command are lines of its output: if it is not known what they contain, those that an axis may change are
@@ -243,29 +230,28 @@ def _comparable(cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> 
     return configuration_label(values, values) if commands and not unit.counted else ""
 
 
-def is_too_short(run: Attempt) -> bool:
+def is_too_short(run: Run) -> bool:
     """Return whether the epochs of a command are too short for when lines of its output arrive."""
-    seconds = timing.steady(run)
-    return run.clock in ("output", "run") and seconds is not None and seconds < SHORT_EPOCH_S
+    return run.clock in ("output", "run") and run.steady_s is not None and run.steady_s < SHORT_EPOCH_S
 
 
-def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
+def seconds_per_unit(run: Run, unit: Unit) -> float | None:
     """Return the median over steady epochs of an epoch's seconds divided by its own work."""
     if not unit.has_rate:
-        return median(timing.steady_seconds(run) or [0.0]) or None
-    rate = timing.rate(run, unit.name)
+        return median(run.timed_s or [0.0]) or None
+    rate = run.rates.get(unit.name)
     return unit.amount / rate if rate else None
 
 
-def joules_per_unit(run: Attempt, unit: Unit) -> float | None:
+def joules_per_unit(run: Run, unit: Unit) -> float | None:
     """Return the energy of a steady epoch divided by its mean work."""
-    joules, counts = energy.steady(run), timing.steady_epochs(run).counts(unit.name)
+    joules, counts = run.steady_energy_j, run.timed.counts(unit.name)
     if joules is None or not unit.has_rate:
         return joules
     return joules * unit.amount / fmean(counts) if counts and all(counts) else None
 
 
-def percent_scale(runs: Iterable[Attempt]) -> Scale:
+def percent_scale(runs: Iterable[Run]) -> Scale:
     """Return a function of a metric's name and value that makes accuracies in percent fractions."""
     names = ((run.epochs, name) for run in runs for name in run.epochs.names("metrics") if name.endswith("/accuracy"))
     values = chain.from_iterable(epochs.column("metrics", name, 0.0) for epochs, name in names)
@@ -291,13 +277,13 @@ def seconds_since_1970(text: str | None) -> float | None:
         return None
 
 
-Source = tuple[Sequence[Attempt], GridRequest]
+Source = tuple[Sequence[Run], GridRequest]
 """The attempts of a grid, and its request."""
 
 
 def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:
     """Return several results of one grid as one with a further axis, whose value each of them has with it."""
-    attempts: list[Attempt] = []
+    attempts: list[Run] = []
     cells: list[PlannedCell] = []
     request = GridRequest("")
     for number, (value, (own, request)) in enumerate(sources):
@@ -306,7 +292,7 @@ def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:
     return attempts, replace(request, cells=cells)
 
 
-def measure_all(attempts: Iterable[Attempt], request: GridRequest) -> tuple[list[Measured], Unit]:
+def measure_all(attempts: Iterable[Run], request: GridRequest) -> tuple[list[Measured], Unit]:
     """Return the numbers of each requested configuration, and their unit of work."""
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
@@ -317,15 +303,15 @@ def measure_all(attempts: Iterable[Attempt], request: GridRequest) -> tuple[list
 class _Measurement:
     """What the runs of a grid have in common; it measures its configurations."""
 
-    def __init__(self, attempts: Iterable[Attempt], request: GridRequest) -> None:
-        self._by_cell: dict[str, list[Attempt]] = {cell.cell_id: [] for cell in request.cells}
+    def __init__(self, attempts: Iterable[Run], request: GridRequest) -> None:
+        self._by_cell: dict[str, list[Run]] = {cell.cell_id: [] for cell in request.cells}
         for attempt in attempts:
             if attempt.cell_id in self._by_cell:
                 self._by_cell[attempt.cell_id].append(attempt)
         runs = [run for own in self._by_cell.values() for run in own]
         self.unit = choose_unit(runs, request.unit)
         self._target, self._stopping = request.target, _stopping(request)
-        jobs: dict[str, list[Attempt]] = {}
+        jobs: dict[str, list[Run]] = {}
         for run in runs:
             jobs.setdefault(job_of(run.cell), []).append(run)
         self._scales = {job: percent_scale(of_job) for job, of_job in jobs.items()}
@@ -334,19 +320,19 @@ class _Measurement:
             for name, value in run.last_metrics.items():
                 values.setdefault(name, []).append(value)
         # The steps to which the source rounded seconds, and each metric.
-        self._second = rounding(each for run in runs for each in timing.steady_seconds(run))
+        self._second = rounding(each for run in runs for each in run.timed_s)
         self._steps = {name: rounding(listed) for name, listed in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
         requested = (run for run in latest(self._by_cell[cell.cell_id]).values() if run.repeat < cell.repeats)
-        counted = tuple(sorted(requested, key=lambda run: (run.repeat, host_of(run))))
+        counted = tuple(sorted(requested, key=lambda run: (run.repeat, run.machine_name)))
         completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
         job = job_of(next((run.cell for run in counted if run.cell), cell.content))
         scale = self._scales.get(job, percent_scale(()))
         target = as_logged(self._target, scale)
 
-        def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:
+        def logs(number: Callable[[Run], float | None]) -> tuple[Sample, ...]:
             values = ((run, number(run)) for run in completed)
             return tuple(self._sample(run, math.log(value)) for run, value in values if value)
 
@@ -365,7 +351,7 @@ class _Measurement:
         kind = _comparable(cell, completed, self.unit)
         times = logs(lambda run: seconds_per_unit(run, self.unit))
         is_timed = not any(map(is_too_short, completed))
-        seconds = [each for run in completed for each in timing.steady_seconds(run) if each > 0]
+        seconds = [each for run in completed for each in run.timed_s if each > 0]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
         steps = {name: scale(name, self._steps[name]) for name in qualities}
         if examples := next((run.cell.data.examples.val for run in completed if run.cell.data.examples.val), None):
@@ -378,7 +364,7 @@ class _Measurement:
             times=times if is_timed else (),
             untimed=() if is_timed else times,
             energies=logs(lambda run: joules_per_unit(run, self.unit)),
-            rates=logs(lambda run: timing.rate(run, self.unit.counted)),
+            rates=logs(lambda run: run.rates.get(self.unit.counted)),
             qualities={name: tuple(samples) for name, samples in qualities.items()},
             alike=frozenset(same),
             tries=tuple(each for run in counted if (each := self._try(run, target))),
@@ -392,27 +378,26 @@ class _Measurement:
             completed=completed,
         )
 
-    def _sample(self, run: Attempt, value: float = 0.0) -> Sample:
+    def _sample(self, run: Run, value: float = 0.0) -> Sample:
         """Return a number of a run with its repeat, machine and time."""
         started, ended = seconds_since_1970(run.started), seconds_since_1970(run.ended)
-        return Sample(run.repeat, value, host_of(run), started, ended, self._stopping)
+        return Sample(run.repeat, value, run.machine_name, started, ended, self._stopping)
 
-    def _try(self, run: Attempt, target: Target | None) -> Try | None:
+    def _try(self, run: Run, target: Target | None) -> Try | None:
         """Return a run's try to reach the target; None if it failed, which says nothing about it."""
         if target is None:
             return None
-        seconds, trained = timing.time_to_target(run, target), timing.epochs(run) or 0.0
+        seconds, trained = training_s(run.epochs_to(target)), run.epochs_s or 0.0
         reached, status = seconds is not None, TrialStatus.parse(run.status)
         if not (reached or (status and status.is_result)):
             return None
-        total_j = energy.total(run)
-        whole_j = None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run))
+        whole_j = None if run.energy_j is None else _of_all_epochs(run, run.energy_j, run.steady_energy_j)
         return Try(
             self._sample(run),
             reached,
-            (trained if seconds is None else seconds, _of_all_epochs(run, trained, timing.steady(run))),
-            (energy.to_target(run) if reached else total_j, whole_j),
-            ((timing.steady(run) or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
+            (trained if seconds is None else seconds, _of_all_epochs(run, trained, run.steady_s)),
+            (run.target_energy_j if reached else run.energy_j, whole_j),
+            ((run.steady_s or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
         )
 
 
@@ -424,7 +409,7 @@ def _stopping(request: GridRequest) -> Stopping | None:
     return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
 
 
-def _of_all_epochs(run: Attempt, taken: float, epoch: float | None) -> float:
+def _of_all_epochs(run: Run, taken: float, epoch: float | None) -> float:
     """Return the seconds or joules of all epochs of a run, also if it stopped early at the target."""
     planned = run.cell.settings.epochs
     if epoch is None or planned in (None, MISSING) or run.status not in (None, TrialStatus.COMPLETED):

@@ -158,7 +158,7 @@ def _source(source: str, results: Path, grid: str | None) -> Source:
     from raybench.results.grid_request import request_of_runs
 
     found = one_grid([source], results, grid=grid)
-    return found.attempts, found.request or request_of_runs(str(found.name), found.attempts)
+    return found.runs, found.request or request_of_runs(str(found.name), found.runs)
 
 
 def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, **given: Any) -> int:

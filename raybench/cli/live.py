@@ -33,9 +33,9 @@ from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
 from raybench.reporting.words import rate_number, seconds_text
-from raybench.results.attempt import latest, main_metric
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
+from raybench.results.run_table import latest, main_metric
 
 MAX_ERROR_CHARS = 300  # of an error in one line
 MAX_COMPARISONS = 6  # whose certainty is shown after a repeat

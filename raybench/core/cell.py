@@ -76,6 +76,11 @@ class CellDevice:
         """The count; 1 if it is not known."""
         return self.count if isinstance(self.count, int) and self.count > 0 else 1
 
+    @property
+    def world_size(self) -> int:
+        """The number of devices that share each batch; 1 if it is not known."""
+        return self.devices or 1
+
 
 @dataclass(frozen=True)
 class CellEngine:

@@ -20,6 +20,10 @@ SECTIONS = (
     "checkpoint",
     "other",
 )
+STEADY = ("train", "input_wait")
+"""Sections of an epoch of training, without compilation."""
+TRAINING = ("compile", *STEADY)
+"""Sections of an epoch of training."""
 EPOCH_SECTIONS = ("compile", "train", "input_wait", "evaluate", "compile_evaluate", "checkpoint")
 COMPILATION = {"train": "compile", "evaluate": "compile_evaluate"}
 """The section that compilation in a section is charged to: in evaluation, it does not count as training time."""

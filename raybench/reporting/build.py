@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.analyze import analyze
 from raybench.analysis.answer import Caution
-from raybench.analysis.bottleneck import unknown_mfu
 from raybench.analysis.compare import Limits, compare
 from raybench.analysis.measured import counted_units
 from raybench.checks.pretrial import PretrialChecks
@@ -20,11 +19,11 @@ from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report, make_report
-from raybench.results.attempt import Attempt
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
-from raybench.sources import load_grids
-from raybench.sources.result_tables import GridSource
+from raybench.results.run_table import Run
+from raybench.results.utilization import unknown_mfu
+from raybench.sources import GridSource, load_grids
 from raybench.tracking.store import is_store
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def load_libraries() -> None:
 
 
 def from_attempts(
-    attempts: Iterable[Attempt],
+    attempts: Iterable[Run],
     request: GridRequest,
     baseline: Mapping[str, Any] | None = None,
     warnings: Iterable[str] = (),
@@ -93,9 +92,8 @@ def from_grid(
         everything: whether to include every configuration with results, not only those of the latest request.
         changes: `prices` and `unit` of `from_attempts`.
     """
-    attempts = grid.attempts
-    priced = zip(grid.attempts, (each.columns.get("price_per_hour") for each in grid.records), strict=True)
-    own_prices = {run.cell_id: price for run, price in priced if price is not None}
+    attempts = list(grid.runs)
+    own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
     request = grid.request
     if request and everything:  # the same command does not continue what it no longer has
         current = {cell.cell_id for cell in request.cells}
@@ -170,7 +168,7 @@ def one_grid(sources: Sequence[str], results: Path, grid: str | None = None) -> 
     if len(grids) > 1:
         names = sorted(each.name or "" for each in grids)
         raise UsageError(f"{where}: results of {len(names)} grids; choose one with --grid: {', '.join(names)}")
-    if not grids[0].records:
+    if not grids[0].runs:
         raise UsageError(f"{where}: no trial in it yet")
     return grids[0]
 

@@ -70,8 +70,8 @@ class Quantity:
         missing: its value if the map lacks it.
         over_epochs: rule to combine a run's epochs for the table of trials; None if that table has no such column.
         total: the name of that column.
+        mlflow: its metric in MLflow; empty if it has none.
         field: the field of `Epoch` that holds it.
-        dtype: type of its columns.
     """
 
     column: str
@@ -81,8 +81,14 @@ class Quantity:
     missing: float | None = None
     over_epochs: Combine | None = None
     total: str = ""
+    mlflow: str = ""
     field: str = ""
     kind: Kind = Kind.NUMBER
+
+    @property
+    def dtype(self) -> str:
+        """The type of its columns, as pandas names it."""
+        return {Kind.WHOLE: "Int64", Kind.COUNT: "Int64", Kind.FLAG: "boolean"}.get(self.kind, "float64")
 
     def of(self, epochs: Epochs) -> Sequence[Any]:
         """Its value in each epoch; None if it is not known."""
@@ -122,7 +128,7 @@ def measured(kind: Kind, meaning: str, *quantities: Quantity, over_ranks: Combin
     return field(default=_EMPTY.get(kind), metadata={"declared": declared})
 
 
-def _section(name: str, meaning: str, missing: float | None = 0.0) -> Quantity:
+def _section(name: str, meaning: str, missing: float | None = 0.0, mlflow: str = "") -> Quantity:
     """A section of the ledger; `missing` is its time if an epoch's ledger lacks it."""
     return Quantity(
         column=f"{name}_s",
@@ -131,6 +137,7 @@ def _section(name: str, meaning: str, missing: float | None = 0.0) -> Quantity:
         key=name,
         missing=missing,
         over_epochs=Combine.SUM,
+        mlflow=mlflow,
     )
 
 
@@ -166,8 +173,10 @@ class Epoch:
         _section("train", "time in training steps"),
         # Some loops do not measure it.
         _section("input_wait", "waiting for the next batch; missing if not measured", missing=None),
-        _section("compile", "extra time of the first step of each new shape over a steady one"),
-        _section("evaluate", "time in evaluation"),
+        _section(
+            "compile", "extra time of the first step of each new shape over a steady one", mlflow="time/compile_s"
+        ),
+        _section("evaluate", "time in evaluation", mlflow="time/evaluate_s"),
         _section("compile_evaluate", "compiling for evaluation"),
     )
     cpu_s: float | None = measured(
@@ -188,6 +197,7 @@ class Epoch:
             "peak memory of the device since the trial began, as the framework counts it; of the process if the device "
             "is the CPU",
             over_epochs=Combine.MAX,
+            mlflow="memory/peak_bytes",
         ),
         over_ranks=Combine.MAX,
     )
@@ -268,21 +278,6 @@ EPOCH_FIELDS = _fields()
 
 QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
 """Every number of an epoch that tables show, except metrics and values derived from these numbers."""
-
-
-def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:
-    """An epoch from a row of the table of epochs; columns with a slash are metrics, or counts: `units/tokens`."""
-    named = {name: row[name] for name in row if "/" in name and row[name] is not None}
-    units = {name.removeprefix(UNITS): count for name, count in named.items() if name.startswith(UNITS)}
-    metrics = {name: value for name, value in named.items() if not name.startswith(UNITS)}
-    values: dict[str, Any] = {"metrics": metrics, "units": units}
-    for quantity in QUANTITIES:
-        value = row.get(quantity.column)
-        if value is not None and quantity.key:
-            values.setdefault(quantity.field, {})[quantity.key] = value
-        elif value is not None:
-            values[quantity.field] = value
-    return Epoch(number, t, **values)
 
 
 def is_steady(number: int, warmup: int, gaps: Collection[int] = (), epochs: float = 0) -> bool:

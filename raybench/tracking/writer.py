@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 from raybench.core.events import Event, events_file
 from raybench.core.secret_masking import HIDDEN
-from raybench.results.attempt import Key, key_of
+from raybench.results.attempt_file import key_of
 from raybench.results.executions import Execution
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
+from raybench.results.run_table import Key
 from raybench.tracking.store import Store, StoreError, as_argument, redacted_errors
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from support.attempts import attempts
 from raybench.core import events
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
-from raybench.results.attempt import latest
 from raybench.results.parsing import number_in
+from raybench.results.run_table import latest
 
 TRIAL = "e5728b716bd9-r2"
 
@@ -36,14 +36,14 @@ def test_an_attempt_is_folded_from_its_events(golden_events):
     assert [epoch.epoch for epoch in attempt.epochs] == [1, 2]
     assert attempt.epochs[0].ledger == {"compile": 0.618, "train": 3.992, "input_wait": 0.011, "evaluate": 0.405}
     assert attempt.epochs[0].recompiles == 2 and attempt.epochs[1].memory_peak_bytes == 612368384
-    assert attempt.metric("val/accuracy") == 0.561
+    assert attempt.last_metrics["val/accuracy"] == 0.561
     assert attempt.error is None and attempt.warmup_epochs == 1
 
 
 def test_a_lost_start_leaves_the_rest(golden_events):
     (attempt,) = attempts(golden_events[1:]).values()
     assert not attempt.cell and attempt.started is None
-    assert attempt.status == "completed" and attempt.metric("val/accuracy") == 0.561
+    assert attempt.status == "completed" and attempt.last_metrics["val/accuracy"] == 0.561
     assert (attempt.cell_id, attempt.repeat, attempt.warmup_epochs) == ("e5728b716bd9", 0, 1)
 
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from raybench.results.columns import EPOCHS
-from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, Combine, Epoch, epoch_of_columns, over_ranks
+from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, Combine, Epoch, over_ranks
 from raybench.results.epoch_decoding import epoch_of
+from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 
 FIELD = """    charge_c: float | None = measured(
@@ -32,9 +32,10 @@ module = sys.modules["raybench.results.epoch"] = types.ModuleType("raybench.resu
 exec(compile(text.replace(mark, sys.argv[1] + mark), path, "exec"), module.__dict__)
 
 from raybench.core import events
-from raybench.results import columns
+from raybench.results import epoch_table, run_table
 from support.attempts import attempts
-from raybench.sources.result_tables import Record, tables
+from raybench.reporting.results import Results
+from raybench.sources import GridSource
 from raybench.trial import launch_ranks
 
 def epoch(number, charge):
@@ -42,13 +43,13 @@ def epoch(number, charge):
 
 told = [epoch(1, 2.0), launch_ranks.over_ranks([epoch(2, 3.0), epoch(2, 4.0)])]
 (attempt,) = attempts(told).values()
-trials, epochs = tables([Record(attempt, "g")])
-described = {column.name: [column.unit, column.meaning] for column in columns.TRIALS + columns.EPOCHS}
+results = Results([GridSource("g", [attempt])])
+described = {column.name: [column.unit, column.meaning] for column in [*run_table.TRIALS, *epoch_table.EPOCHS]}
 print(json.dumps({
     "attribute": [epoch.charge_c for epoch in attempt.epochs],
     "described": described["charge_c"],
-    "epochs": list(epochs["charge_c"]),
-    "trials": list(trials["charge_c"]),
+    "epochs": list(results.epochs["charge_c"]),
+    "trials": list(results.trials["charge_c"]),
 }))
 """
 
@@ -95,8 +96,8 @@ def test_table_row_equals_its_epoch():
     }
     epochs = Epochs([epoch_of(1, event)])
     (epoch,) = epochs
-    row = {quantity.column: value for quantity in QUANTITIES for value in quantity.of(epochs)} | epoch.metrics
-    again = epoch_of_columns(1, None, row)
+    columns = {quantity.column: quantity.of(epochs) for quantity in QUANTITIES}
+    (again,) = Epochs.of_columns({"epoch": [1], **columns, "val/accuracy": [0.5]})
     assert {name: seconds for name, seconds in again.ledger.items() if seconds} == epoch.ledger
     assert (again.steps, again.examples, again.cpu_s, again.device_s) == (2, 64, 2.5, {"train": 1.25})
     assert (again.metrics, again.memory_peak_bytes, again.recompiles) == ({"val/accuracy": 0.5}, 7, None)

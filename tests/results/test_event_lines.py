@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.attempts import attempts
 
-from raybench.results.attempt import attempt_in
+from raybench.results.attempt_file import run_in
 from raybench.results.folder import parse_events
 
 RECORDED = sorted((Path(__file__).parents[2] / "notebooks" / "recorded").glob("*/attempts/*/*.jsonl"))
@@ -15,7 +15,7 @@ RECORDED = sorted((Path(__file__).parents[2] / "notebooks" / "recorded").glob("*
 @pytest.mark.parametrize("path", RECORDED[:3], ids=lambda path: path.parent.name)
 def test_recorded_files_are_read(path):
     damaged = []
-    attempt = attempt_in(path.read_bytes(), "", damaged)
+    attempt = run_in(path.read_bytes(), "", damaged)
     assert attempt.epochs and not damaged and [attempt] == [*attempts(parse_events(path.read_bytes(), "", [])).values()]
 
 
@@ -40,4 +40,4 @@ def test_damaged_value_is_missing(name, value, read):
     place = next(place for place, line in enumerate(lines) if b'"epoch_ended"' in line)
     lines[place] = json.dumps(json.loads(lines[place]) | {name: value}, separators=(",", ":")).encode()
     damaged = []
-    assert getattr(attempt_in(b"\n".join(lines), "", damaged).epochs[0], name) == read and not damaged
+    assert getattr(run_in(b"\n".join(lines), "", damaged).epochs[0], name) == read and not damaged

@@ -1,6 +1,7 @@
-"""Attempts of events that are not in files."""
+"""Runs of events that are not in files."""
 
-from raybench.results.attempt import Attempt, key_of
+from raybench.results.attempt_file import key_of, take
+from raybench.results.run_table import Run
 
 
 def attempts(events):
@@ -8,5 +9,5 @@ def attempts(events):
     found = {}
     for event in events:
         if key := key_of(event):
-            found.setdefault(key, Attempt(*key)).take(event)
+            take(found.setdefault(key, Run(trial=key[0], attempt=key[1])), event)
     return found
