@@ -1,93 +1,111 @@
-"""The file of an attempt at a trial: its events as a run of the table."""
+"""The file of an attempt at a trial: its events as a run of the table.
+
+Only readers of results import this module: processes of trials may have an environment without msgspec.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta, Raw
 
-from raybench.core.events import Event
-from raybench.core.status import TrialStatus
-from raybench.results.epoch import Kind
-from raybench.results.epoch_decoding import epoch_of, epoch_of_line, valid
+from raybench.core.job import Target
+from raybench.results.epoch import EPOCH_FIELDS, Epoch, Kind
 from raybench.results.folder import DAMAGED, event_of, lines_of
-from raybench.results.parsing import (
-    cell_in,
-    error_in,
-    flat_in,
-    shared_values_in,
-    target_in,
-    text_in,
-    time_in,
-    valid_values_in,
-    whole_in,
+from raybench.results.parsing import LARGEST, LARGEST_FLOAT, cell_in, map_in
+from raybench.results.run_table import Run
+
+_Whole = Annotated[int, Meta(gt=-LARGEST, le=LARGEST - 1)]
+_Number = Annotated[float, Meta(gt=-LARGEST_FLOAT, lt=LARGEST_FLOAT)]
+_Seconds = Annotated[float, Meta(ge=0, lt=LARGEST_FLOAT)]
+_From1 = Annotated[int, Meta(ge=1, le=LARGEST - 1)]
+_TrialName = Annotated[str, Meta(pattern=r"^\w[\w.-]{0,99}$")]  # which is the name of a folder, too
+_TYPES: Mapping[Kind, Any] = {
+    Kind.WHOLE: _Whole | None,
+    Kind.COUNT: _Whole,
+    Kind.FLAG: bool,
+    Kind.NUMBER: _Number | None,
+    Kind.NUMBERS: dict[str, _Number],
+    Kind.SECONDS: dict[str, _Seconds],
+    Kind.SEQUENCE: list[_Number],
+    Kind.RECORDS: tuple[dict[str, Any], ...],
+}
+_EMPTY, _MAP = Epoch(0), Raw(b"{}")
+
+
+class _OfAttempt(msgspec.Struct, tag_field="event", kw_only=True, gc=False):
+    trial: _TrialName
+    attempt: _From1
+    t: str | None = None
+
+
+class _Started(_OfAttempt, tag="trial_started", kw_only=True):
+    run: str | None = None
+    seed: _Whole | None = None
+    request_id: str | None = None
+    origin: str | None = None
+    label: str | None = None
+    grid: str | None = None
+    profile: str | None = None
+    target: Target | None = None
+    clock: str | None = None
+    host: dict[str, Any] = {}
+    # Many attempts have the same maps, which are decoded once.
+    cell: Raw = _MAP
+    machine: Raw = _MAP
+    decay_check: Raw = _MAP
+    roofline: Raw = _MAP
+    versions: Raw = _MAP
+    hardware: Raw = _MAP
+    runtime_conditions: Raw = _MAP
+
+
+class _Resumed(_OfAttempt, tag="trial_resumed", kw_only=True):
+    gaps: list[_Whole] = []
+
+
+class _Audited(_OfAttempt, tag="trial_audited"):
+    pass
+
+
+class _Ended(_OfAttempt, tag="trial_ended", kw_only=True):
+    status: str
+    ledger: dict[str, _Seconds] = {}
+    wall: _Seconds | None = None
+    template_import: _Seconds | None = None
+    communication: _Seconds | None = None
+    warnings: list[str] = []
+    unmatched: list[str] = []
+    error: dict[str, Any] | None = None
+    clock: str | None = None
+    known_output: str = ""
+    command: str = ""
+    matched: dict[str, str] = {}
+    are_passes: bool = False
+
+
+_EpochEnded: Any = msgspec.defstruct(
+    "_EpochEnded",
+    [("epoch", _From1), *((each.name, _TYPES[each.kind], getattr(_EMPTY, each.name)) for each in EPOCH_FIELDS)],
+    bases=(_OfAttempt,),
+    tag="epoch_ended",
+    kw_only=True,
 )
-from raybench.results.run_table import Key, Run
+"""A row of `Epochs`; it is made in half the time of an `Epoch`."""
 
-_NAME = re.compile(r"\w[\w.-]{0,99}")
-"""Valid names of trials, which are names of folders."""
-
-SHARED = ("cell", "machine", "decay_check", "roofline", "versions", "hardware", "runtime_conditions")
-"""Maps of a start that many attempts have; its event may have their JSON instead."""
-
-_STARTED, _EPOCH_ENDED = (b'{"v":1,"event":"%b",' % kind for kind in (b"trial_started", b"epoch_ended"))
-_PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_OF_AN_ATTEMPT = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
-_ENVELOPE = frozenset({"v", "event", "t", "trial", "attempt"})
+_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Started | _Resumed | _EpochEnded | _Audited | _Ended)
+_KINDS = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 
 
-def take(run: Run, event: Event) -> None:
-    """Apply an event to its run; unknown events are ignored."""
-    run.computed.clear()
-    kind = event.get("event")
-    if kind == "trial_started":
-        _start(run, event)
-    elif kind == "trial_resumed":
-        gaps = event.get("gaps")
-        run.gaps = tuple(sorted(set(filter(whole_in, gaps)))) if isinstance(gaps, list) else ()
-    elif kind == "epoch_ended":
-        number = whole_in(event.get("epoch")) or 0
-        if number > 0:
-            run.epochs.add(epoch_of(number, event))
-    elif kind == "trial_audited":
-        run.audit = {name: value for name, value in valid_values_in(event).items() if name not in _ENVELOPE}
-    elif kind == "trial_ended" and run.status is None:
-        _end(run, event)
-
-
-def _start(run: Run, event: Event) -> None:
-    run.cell, run.seed = cell_in(event.get("cell")), whole_in(event.get("seed"))
-    run.run = text_in(event.get("run")) or run.run
-    for name in ("request_id", "origin", "label", "grid", "profile"):
-        setattr(run, name, text_in(event.get(name)))
-    for name in ("machine", "decay_check", "roofline", "hardware", "runtime_conditions"):
-        setattr(run, name, shared_values_in(event.get(name)))
-    run.target = target_in(event.get("target")) or target_in(run.cell.stop_at_target)
-    run.host, run.versions = flat_in(event.get("host")), flat_in(shared_values_in(event.get("versions")))
-    run.clock, run.started = text_in(event.get("clock")) or "", text_in(event.get("t"))
-
-
-def _end(run: Run, event: Event) -> None:
-    run.status, run.ended = text_in(event.get("status")) or TrialStatus.FAILED, text_in(event.get("t"))
-    run.clock = text_in(event.get("clock")) or run.clock
-    run.known_output, run.command = (text_in(event.get(name)) or "" for name in ("known_output", "command"))
-    run.matched = flat_in(event.get("matched"))
-    marks = "" if run.known_output else f"{run.matched.get('epoch')} {run.matched.get('epoch_begins')}"
-    run.are_passes = event.get("are_passes") is True or "epoch" in marks.lower()
-    run.ledger = valid(event.get("ledger"), Kind.SECONDS) or {}
-    for name in ("wall", "template_import", "communication"):
-        setattr(run, name, time_in(event.get(name)))
-    for name in ("warnings", "unmatched"):
-        texts = event.get(name)
-        setattr(run, name, list(map(str, texts)) if isinstance(texts, list) else [])
-    run.error = error_in(event.get("error")) or None
-
-
-def key_of(event: Event) -> Key | None:
-    """The key of an event's run; None for an event that concerns no attempt."""
-    trial, number = event.get("trial"), whole_in(event.get("attempt")) or 0
-    is_of_attempt = number > 0 and event.get("event") in _OF_AN_ATTEMPT
-    return (trial, number) if is_of_attempt and isinstance(trial, str) and _NAME.fullmatch(trial) else None
+def decoded(line: bytes) -> Any:
+    """The event of a line, for `take`; None if it is damaged, or concerns no attempt."""
+    try:
+        return _decoder.decode(line)
+    except DAMAGED:
+        return None
 
 
 def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
@@ -96,33 +114,52 @@ def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
     Args:
         data: the content of the file.
         name: of the file.
-        damaged: gets the place of each line that is not an event.
+        damaged: gets the place of each line that is not an event, or one with a value that it cannot have.
     """
-    run, marks = None, b""
+    run = None
     for number, line in enumerate(lines_of(data), 1):
-        if run and line.startswith(_EPOCH_ENDED) and marks in line:
-            try:
-                run.epochs.add(epoch_of_line.decode(line))
-                continue
-            except DAMAGED:  # some of its values may be valid
-                pass
-        event = _start_in(line) if line.startswith(_STARTED) else event_of(line)
-        if event is None and line.strip():
-            damaged.append(f"{name}:{number}")
-        key = key_of(event) if event else None
-        if event and key and run is None:
-            run, marks = Run(trial=key[0], attempt=key[1]), b'"trial":"%b","attempt":%d,' % (key[0].encode(), key[1])
-        if event and key and run and key[0] == run.trial:
-            take(run, event)
+        event = decoded(line)
+        if event is None:
+            # A later version may have other events.
+            if line.strip() and ((other := event_of(line)) is None or other["event"] in _KINDS):
+                damaged.append(f"{name}:{number}")
+            continue
+        run = run or Run(trial=event.trial, attempt=event.attempt)
+        if event.trial == run.trial:
+            take(run, event, line)
     if run:
         run.epochs.compact()
     return run
 
 
-def _start_in(line: bytes) -> Event | None:
-    """The start of an attempt, with the JSON of the maps that attempts share; None if it is damaged."""
-    try:
-        parts = _PARTS.decode(line).items()
-        return {name: bytes(part) if name in SHARED else msgspec.json.decode(part) for name, part in parts}
-    except DAMAGED:
-        return None
+def take(run: Run, event: Any, line: bytes) -> None:
+    """Apply an event of an attempt to its run.
+
+    Args:
+        event: as `decoded`.
+        line: its line.
+    """
+    run.computed.clear()
+    if isinstance(event, _EpochEnded):
+        run.epochs.add(event)
+    elif isinstance(event, _Started):
+        run.run = event.run or run.run
+        for name in ("seed", "request_id", "origin", "label", "grid", "profile", "host"):
+            setattr(run, name, getattr(event, name))
+        for name in ("machine", "decay_check", "roofline", "versions", "hardware", "runtime_conditions"):
+            setattr(run, name, map_in(bytes(getattr(event, name))))
+        run.cell, run.clock, run.started = cell_in(bytes(event.cell)), event.clock or "", event.t
+        run.target = event.target
+        if run.target is None and run.stops:
+            with suppress(msgspec.ValidationError):
+                run.target = msgspec.convert(run.cell.stop_at_target, Target)
+    elif isinstance(event, _Resumed):
+        run.gaps = tuple(sorted(set(event.gaps)))
+    elif isinstance(event, _Audited):
+        run.audit = map_in.__wrapped__(line)
+    elif run.status is None:
+        for name in set(event.__struct_fields__) - {"trial", "attempt", "t", "clock"}:
+            setattr(run, name, getattr(event, name))
+        run.ended, run.clock = event.t, event.clock or run.clock
+        marks = "" if event.known_output else f"{event.matched.get('epoch')} {event.matched.get('epoch_begins')}"
+        run.are_passes = event.are_passes or "epoch" in marks.lower()

@@ -91,7 +91,7 @@ class GridRequest:
     def from_json(cls, tree: Mapping[str, Any], text: str = "") -> Self | None:
         """Read a request that `to_json` wrote; None if it is damaged."""
         try:
-            cells = [PlannedCell(**{**cell, "content": cell_in(cell["content"])}) for cell in tree["cells"]]
+            cells = [PlannedCell(**{**cell, "content": cell_in(json.dumps(cell["content"]))}) for cell in tree["cells"]]
             target = Target(**tree["target"]) if tree["target"] else None
             rule = RepeatRule(**tree["rule"]) if tree.get("rule") else None
             request = cls(**{**tree, "cells": cells, "target": target, "text": text, "rule": rule})

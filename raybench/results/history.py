@@ -10,11 +10,11 @@ from threading import Lock
 from typing import Self
 
 from raybench.core import events
-from raybench.core.events import Event
+from raybench.core.events import Event, to_line
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.errors import UsageError
-from raybench.results.attempt_file import key_of, run_in, take
+from raybench.results.attempt_file import decoded, run_in, take
 from raybench.results.epochs import Epochs
 from raybench.results.executions import Execution
 from raybench.results.folder import (
@@ -95,17 +95,17 @@ class GridHistory:
             if attempt.status is None:
                 end = events.trial_ended(*attempt.key, TrialStatus.LOST, error=LOST)
                 add_event(attempt_folder(self.folder, attempt.trial, attempt.run), end)
-                take(attempt, end)
+                self.take(end)
 
     def take(self, event: Event, run: str | None = None) -> None:
         """Apply an event of a running trial or check."""
+        line = to_line(event).encode()
         with self._lock:
-            key = key_of(event)
-            if key:
-                attempt = self.attempts.setdefault(key, Run(trial=key[0], attempt=key[1]))
-                take(attempt, event)
-                attempt.run = attempt.run or run
-            elif event["event"] == "check_ended":
+            if own := decoded(line):
+                key = own.trial, own.attempt
+                attempt = self.attempts.setdefault(key, Run(trial=key[0], attempt=key[1], run=run))
+                take(attempt, own, line)
+            elif event.get("event") == "check_ended":
                 self.checks.append(event)
 
     def snapshot(self, key: Key) -> Run:

@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from support.attempts import attempts
 
+from raybench.core import events
 from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, Combine, Epoch, over_ranks
-from raybench.results.epoch_decoding import epoch_of
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 
@@ -74,8 +75,8 @@ def test_every_field_says_what_it_is():
 
 
 def test_an_epoch_without_anything_has_empty_values():
-    epochs = Epochs([epoch_of(3, {})])
-    (empty,) = epochs
+    (run,) = attempts([{"event": "epoch_ended", "trial": "c-r0", "attempt": 1, "epoch": 3}]).values()
+    (empty,) = epochs = run.epochs
     assert empty == Epoch(3, None)
     assert (empty.steps, empty.cpu_s, empty.ledger, empty.step_s) == (0, None, {}, ())
     values = {quantity.column: value for quantity in QUANTITIES for value in quantity.of(epochs)}
@@ -94,8 +95,8 @@ def test_table_row_equals_its_epoch():
         "metrics": {"val/accuracy": 0.5},
         "memory_peak_bytes": 7,
     }
-    epochs = Epochs([epoch_of(1, event)])
-    (epoch,) = epochs
+    (run,) = attempts([events.epoch_ended("c-r0", 1, epoch=1, **event)]).values()
+    (epoch,) = epochs = run.epochs
     columns = {quantity.column: quantity.of(epochs) for quantity in QUANTITIES}
     (again,) = Epochs.of_columns({"epoch": [1], **columns, "val/accuracy": [0.5]})
     assert {name: seconds for name, seconds in again.ledger.items() if seconds} == epoch.ledger
