@@ -46,79 +46,82 @@ _ERRORS = re.compile(
 
 
 def analyze(
-    attempts: Iterable[Run],
+    runs: Iterable[Run],
     request: GridRequest,
     baseline: Mapping[str, Any] | None = None,
     warnings: Iterable[str] = (),
 ) -> Answer:
-    """Return the answer to the question of a grid.
+    """Return the answer to the question of a grid; the arguments are those of `Grid` and of its `answer`."""
+    return Grid(runs, request, baseline).answer(warnings)
+
+
+class Grid:
+    """The runs of a grid in one unit of work, with what is compared; everything that is said of it comes from here.
 
     Args:
-        attempts: all attempts at its trials; those of other configurations are ignored.
+        runs: all attempts at its trials; those of other configurations are ignored.
         request: its configurations, baseline and target (`raybench.results.grid_request.request_of_runs` if only the
-            attempts are known).
+            runs are known).
         baseline: axes and values to compare with, instead of the request's.
-        warnings: what else the user should know, such as results of checks.
     """
-    grid = _Grid(list(attempts), request, baseline)
-    request, measured, matching, metric, target = grid.request, grid.measured, grid.matching, grid.metric, grid.target
-    quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, target) else 1
-    order = ranking(measured, metric, quality_sign)
-    configurations = [grid.configuration(each) for each in measured]
-    ranks = Counter[str]()
-    for index in order:
-        ranks[measured[index].job] += 1
-        configurations[index] = replace(configurations[index], rank=ranks[measured[index].job])
-    jobs = {}
-    for own in measured:
-        names = configurations[own.index].workload, str(own.axes.get("data_set") or ""), own.kind
-        jobs[own.job] = ", ".join(filter(None, names))
-    # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
-    is_result = not is_smoke(request.name)
-    made_effects = tuple(effects(measured, matching, grid.metrics, bool(request.budget))) if is_result else ()
-    data = (str(each.content.data.name) for each in request.cells)
-    answer = Answer(
-        grid=request.name,
-        workload=", ".join(dict.fromkeys(each.workload for each in configurations if each.workload))
-        or request.workload,
-        baseline=matching.baseline,
-        axes=matching.axes,
-        unit=grid.unit,
-        configurations=tuple(configurations),
-        ranking=tuple(order),
-        best=tuple(best(measured, matching, metric, jobs if len(jobs) > 1 else {}, quality_sign) if is_result else ()),
-        effects=made_effects,
-        scalings=tuple(scalings(measured, matching, made_effects)),
-        status=_status(configurations, request.part, notes(measured, matching, request)),
-        metric=metric,
-        synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
-        target=target,
-        budget=request.budget,
-        excludes_compilation=any((each.content.budget or {}).get("compile") is False for each in request.cells),
-        description=request.description,
-        currency=request.currency,
-    )
-    return with_trust(answer, measured, matching, grid.found, warnings)
 
-
-class _Grid:
-    """What an answer is made from; it makes the configurations."""
-
-    def __init__(self, attempts: Sequence[Run], request: GridRequest, baseline: Mapping[str, Any] | None) -> None:
-        self.request = with_needed_repeats(attempts, request)
-        self.measured, self.unit = measure_all(attempts, self.request)
+    def __init__(self, runs: Iterable[Run], request: GridRequest, baseline: Mapping[str, Any] | None = None) -> None:
+        runs = list(runs)
+        self.request = with_needed_repeats(runs, request)
+        self.measured, self.unit = measure_all(runs, self.request)
         self.target = as_logged(request.target, lambda _, value: value)  # in fractions
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
-        self.found = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
+        self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
         used = [run.use for own in self.measured for run in own.completed if run.use]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
 
-    def configuration(self, own: Measured) -> Configuration:
+    def answer(self, warnings: Iterable[str] = ()) -> Answer:
+        """Return the answer to its question, with what else the user should know, such as results of checks."""
+        request, measured, matching, metric = self.request, self.measured, self.matching, self.metric
+        quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, self.target) else 1
+        order = ranking(measured, metric, quality_sign)
+        configurations = [self._configuration(each) for each in measured]
+        ranks = Counter[str]()
+        for index in order:
+            ranks[measured[index].job] += 1
+            configurations[index] = replace(configurations[index], rank=ranks[measured[index].job])
+        workloads, jobs = dict.fromkeys(each.workload for each in configurations if each.workload), {}
+        for own in measured:
+            names = configurations[own.index].workload, str(own.axes.get("data_set") or ""), own.kind
+            jobs[own.job] = ", ".join(filter(None, names))
+        # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
+        is_result = not is_smoke(request.name)
+        bests = best(measured, matching, metric, jobs if len(jobs) > 1 else {}, quality_sign) if is_result else ()
+        made_effects = tuple(effects(measured, matching, self.metrics, bool(request.budget))) if is_result else ()
+        data = (str(cell.content.data.name) for cell in request.cells)
+        answer = Answer(
+            grid=request.name,
+            workload=", ".join(workloads) or request.workload,
+            baseline=matching.baseline,
+            axes=matching.axes,
+            unit=self.unit,
+            configurations=tuple(configurations),
+            ranking=tuple(order),
+            best=tuple(bests),
+            effects=made_effects,
+            scalings=tuple(scalings(measured, matching, made_effects)),
+            status=_status(configurations, request.part, notes(measured, matching, request)),
+            metric=metric,
+            synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
+            target=self.target,
+            budget=request.budget,
+            excludes_compilation=any((cell.content.budget or {}).get("compile") is False for cell in request.cells),
+            description=request.description,
+            currency=request.currency,
+        )
+        return with_trust(answer, measured, matching, self.findings, warnings)
+
+    def _configuration(self, own: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
         cell = self.request.cells[own.index]
         reference = self.matching.references[own.index]

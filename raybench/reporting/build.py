@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.analyze import analyze
+from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
 from raybench.analysis.compare import Limits, compare
 from raybench.analysis.measured import counted_units
@@ -73,10 +73,11 @@ def from_attempts(
             raise UsageError(problem)
         warnings += [problem] if counted else []
     request = replace(request, unit=wanted)
-    answer = analyze(attempts, request, _values(request, baseline or {}) or None, warnings)
+    analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
+    answer = analyzed.answer(warnings)
     if request.limits:
         try:
-            decision = tuple(sentences(compare(attempts, request, Limits(**request.limits))))
+            decision = tuple(sentences(compare(analyzed, Limits(**request.limits))))
         except UsageError as error:  # no run has the metric
             decision = (str(error),)
         answer = replace(answer, decision=decision)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from raybench.core.job import Target
-from raybench.results.epoch import EPOCH_FIELDS, Epoch, Kind
+from raybench.results.epoch import EPOCH_FIELDS, Epoch
 from raybench.results.folder import DAMAGED, event_of, lines_of
 from raybench.results.parsing import LARGEST, LARGEST_FLOAT, cell_in, map_in
 from raybench.results.run_table import Run
@@ -23,16 +23,16 @@ _Number = Annotated[float, Meta(gt=-LARGEST_FLOAT, lt=LARGEST_FLOAT)]
 _Seconds = Annotated[float, Meta(ge=0, lt=LARGEST_FLOAT)]
 _From1 = Annotated[int, Meta(ge=1, le=LARGEST - 1)]
 _TrialName = Annotated[str, Meta(pattern=r"^\w[\w.-]{0,99}$")]  # which is the name of a folder, too
-_TYPES: Mapping[Kind, Any] = {
-    Kind.WHOLE: _Whole | None,
-    Kind.COUNT: _Whole,
-    Kind.FLAG: bool,
-    Kind.NUMBER: _Number | None,
-    Kind.NUMBERS: dict[str, _Number],
-    Kind.SECONDS: dict[str, _Seconds],
-    Kind.SEQUENCE: list[_Number],
-    Kind.RECORDS: tuple[dict[str, Any], ...],
+_TYPES: Mapping[str, Any] = {
+    "int": _Whole,
+    "int | None": _Whole | None,
+    "bool": bool,
+    "float | None": _Number | None,
+    "Mapping[str, float]": dict[str, _Number],
+    "Sequence[float]": list[_Number],
+    "tuple[Mapping[str, Any], ...]": tuple[dict[str, Any], ...],
 }
+"""The types of values of the fields of `Epoch`, by their annotations."""
 _EMPTY, _MAP = Epoch(0), Raw(b"{}")
 
 
@@ -89,7 +89,7 @@ class _Ended(_OfAttempt, tag="trial_ended", kw_only=True):
 
 _EpochEnded: Any = msgspec.defstruct(
     "_EpochEnded",
-    [("epoch", _From1), *((each.name, _TYPES[each.kind], getattr(_EMPTY, each.name)) for each in EPOCH_FIELDS)],
+    [("epoch", _From1), *((each.name, _TYPES[each.type], getattr(_EMPTY, each.name)) for each in EPOCH_FIELDS)],
     bases=(_OfAttempt,),
     tag="epoch_ended",
     kw_only=True,

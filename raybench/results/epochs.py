@@ -8,12 +8,12 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Self, overload
 
-from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, UNITS, Epoch, Kind
+from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, UNITS, Epoch
 
 _FIELDS = ("epoch", "t", *(each.name for each in EPOCH_FIELDS))
-_MAPS = frozenset(each.name for each in EPOCH_FIELDS if each.kind.is_map)
-_CODES = {Kind.NUMBER: "d", Kind.WHOLE: "q", Kind.COUNT: "q"}
-_TYPES = {"epoch": "q"} | {each.name: _CODES[each.kind] for each in EPOCH_FIELDS if each.kind in _CODES}
+_MAPS = frozenset(each.name for each in EPOCH_FIELDS if each.is_map)
+_CODES = {"float | None": "d", "int | None": "q", "int": "q"}
+_TYPES = {"epoch": "q"} | {each.name: _CODES[each.type] for each in EPOCH_FIELDS if each.type in _CODES}
 """Types of the arrays of fields that are numbers."""
 
 _values_of = attrgetter(*_FIELDS)

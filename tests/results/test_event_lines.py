@@ -25,7 +25,7 @@ def test_recorded_files_are_read(path):
         ("ledger", {"train": 1, "input_wait": 2.5}, {"train": 1.0, "input_wait": 2.5}),
         ("units", {"tokens": 5}, {"tokens": 5.0}),
         ("cpu_s", None, None),
-        ("ledger", {"train": -1.0}, ...),
+        ("ledger", {"train": "1.0"}, ...),
         ("metrics", {"val/accuracy": "high"}, ...),
         ("metrics", {"val/loss": 1e101}, ...),
         ("steps", 2**64, ...),
