@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Meta, Raw
@@ -20,7 +20,7 @@ from raybench.results.run_table import Run
 
 _Whole = Annotated[int, Meta(gt=-LARGEST, le=LARGEST - 1)]
 _Number = Annotated[float, Meta(gt=-LARGEST_FLOAT, lt=LARGEST_FLOAT)]
-_Seconds = Annotated[float, Meta(ge=0, lt=LARGEST_FLOAT)]
+
 _From1 = Annotated[int, Meta(ge=1, le=LARGEST - 1)]
 _TrialName = Annotated[str, Meta(pattern=r"^\w[\w.-]{0,99}$")]  # which is the name of a folder, too
 _TYPES: Mapping[str, Any] = {
@@ -33,7 +33,6 @@ _TYPES: Mapping[str, Any] = {
     "tuple[Mapping[str, Any], ...]": tuple[dict[str, Any], ...],
 }
 """The types of values of the fields of `Epoch`, by their annotations."""
-_EMPTY, _MAP = Epoch(0), Raw(b"{}")
 
 
 class _OfAttempt(msgspec.Struct, tag_field="event", kw_only=True, gc=False):
@@ -42,57 +41,29 @@ class _OfAttempt(msgspec.Struct, tag_field="event", kw_only=True, gc=False):
     t: str | None = None
 
 
-class _Started(_OfAttempt, tag="trial_started", kw_only=True):
-    run: str | None = None
-    seed: _Whole | None = None
-    request_id: str | None = None
-    origin: str | None = None
-    label: str | None = None
-    grid: str | None = None
-    profile: str | None = None
-    target: Target | None = None
-    clock: str | None = None
-    host: dict[str, Any] = {}
-    # Many attempts have the same maps, which are decoded once.
-    cell: Raw = _MAP
-    machine: Raw = _MAP
-    decay_check: Raw = _MAP
-    roofline: Raw = _MAP
-    versions: Raw = _MAP
-    hardware: Raw = _MAP
-    runtime_conditions: Raw = _MAP
+def _event(kind: str, names: str, *own: tuple[Any, ...]) -> Any:
+    """The struct of a kind of event, with fields of a run by their names and types, and further ones."""
+    types, empty = get_type_hints(Run), Run()
+    listed = [(name, types[name], getattr(empty, name)) for name in names.split()]
+    return msgspec.defstruct(kind, [*listed, *own], bases=(_OfAttempt,), tag=kind, kw_only=True)
 
 
-class _Resumed(_OfAttempt, tag="trial_resumed", kw_only=True):
-    gaps: list[_Whole] = []
-
-
-class _Audited(_OfAttempt, tag="trial_audited"):
-    pass
-
-
-class _Ended(_OfAttempt, tag="trial_ended", kw_only=True):
-    status: str
-    ledger: dict[str, _Seconds] = {}
-    wall: _Seconds | None = None
-    template_import: _Seconds | None = None
-    communication: _Seconds | None = None
-    warnings: list[str] = []
-    unmatched: list[str] = []
-    error: dict[str, Any] | None = None
-    clock: str | None = None
-    known_output: str = ""
-    command: str = ""
-    matched: dict[str, str] = {}
-    are_passes: bool = False
-
-
-_EpochEnded: Any = msgspec.defstruct(
-    "_EpochEnded",
-    [("epoch", _From1), *((each.name, _TYPES[each.type], getattr(_EMPTY, each.name)) for each in EPOCH_FIELDS)],
-    bases=(_OfAttempt,),
-    tag="epoch_ended",
-    kw_only=True,
+_PLAIN = "seed request_id origin label grid profile target host"
+_SHARED = "machine decay_check roofline versions hardware runtime_conditions"  # many attempts have the same
+_OF_END = "ledger wall template_import communication warnings unmatched error known_output command matched"
+_Started = _event(
+    "trial_started",
+    f"run clock {_PLAIN}",
+    *((name, Raw, Raw(b"{}")) for name in ("cell", *_SHARED.split())),
+)
+_Resumed = _event("trial_resumed", "", ("gaps", list[_Whole], ()))
+_Audited = _event("trial_audited", "")
+_Ended = _event("trial_ended", f"clock are_passes {_OF_END}", ("status", str))
+_EpochEnded = _event(
+    "epoch_ended",
+    "",
+    ("epoch", _From1),
+    *((each.name, _TYPES[each.type], getattr(Epoch(0), each.name)) for each in EPOCH_FIELDS),
 )
 """A row of `Epochs`; it is made in half the time of an `Epoch`."""
 
@@ -125,7 +96,9 @@ def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
                 damaged.append(f"{name}:{number}")
             continue
         run = run or Run(trial=event.trial, attempt=event.attempt)
-        if event.trial == run.trial:
+        if event.trial == run.trial and type(event) is _EpochEnded:  # nothing has been computed yet
+            run.epochs.add(event)
+        elif event.trial == run.trial:
             take(run, event, line)
     if run:
         run.epochs.compact()
@@ -139,27 +112,25 @@ def take(run: Run, event: Any, line: bytes) -> None:
         event: as `decoded`.
         line: its line.
     """
-    run.computed.clear()
+    run.forget()
+    names, is_first_end = "", isinstance(event, _Ended) and run.status is None
     if isinstance(event, _EpochEnded):
         run.epochs.add(event)
-    elif isinstance(event, _Started):
-        run.run = event.run or run.run
-        for name in ("seed", "request_id", "origin", "label", "grid", "profile", "host"):
-            setattr(run, name, getattr(event, name))
-        for name in ("machine", "decay_check", "roofline", "versions", "hardware", "runtime_conditions"):
-            setattr(run, name, map_in(bytes(getattr(event, name))))
-        run.cell, run.clock, run.started = cell_in(bytes(event.cell)), event.clock or "", event.t
-        run.target = event.target
-        if run.target is None and run.stops:
-            with suppress(msgspec.ValidationError):
-                run.target = msgspec.convert(run.cell.stop_at_target, Target)
     elif isinstance(event, _Resumed):
         run.gaps = tuple(sorted(set(event.gaps)))
     elif isinstance(event, _Audited):
         run.audit = map_in.__wrapped__(line)
-    elif run.status is None:
-        for name in set(event.__struct_fields__) - {"trial", "attempt", "t", "clock"}:
-            setattr(run, name, getattr(event, name))
-        run.ended, run.clock = event.t, event.clock or run.clock
+    elif isinstance(event, _Started):
+        names, run.run, run.clock, run.started = _PLAIN, event.run or run.run, event.clock, event.t
+        run.cell = cell_in(bytes(event.cell))
+        for name in _SHARED.split():
+            setattr(run, name, map_in(bytes(getattr(event, name))))
+    elif is_first_end:
+        names, run.status, run.ended, run.clock = _OF_END, event.status, event.t, event.clock or run.clock
         marks = "" if event.known_output else f"{event.matched.get('epoch')} {event.matched.get('epoch_begins')}"
         run.are_passes = event.are_passes or "epoch" in marks.lower()
+    for name in names.split():
+        setattr(run, name, getattr(event, name))
+    if run.target is None and run.stops:
+        with suppress(msgspec.ValidationError):
+            run.target = msgspec.convert(run.cell.stop_at_target, Target)

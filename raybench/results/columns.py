@@ -8,43 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
-from functools import partial
+from functools import cached_property, partial
 from itertools import count
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, TypeVar
 
 TEXT, WHOLE, NUMBER, YES_NO, TIME = "string", "Int64", "float64", "boolean", "datetime64[ms, UTC]"
 """The types of columns, as pandas names them."""
 
+T = TypeVar("T")
 _created = count()
 
-T = TypeVar("T")
 
-
-class Kept(Generic[T]):
-    """A property of a run that is computed once, until its next event, because a report asks for it a dozen times."""
-
-    def __init__(self, of: Callable[[Any], T]) -> None:
-        self.of, self.attribute = of, ""
-        self.__doc__ = of.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.attribute = name
-
-    @overload
-    def __get__(self, run: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, run: Any, owner: type) -> T: ...
-    def __get__(self, run: Any, owner: type) -> Self | T:
-        if run is None:
-            return self
-        computed: dict[str, T] = run.computed
-        if self.attribute not in computed:
-            computed[self.attribute] = self.of(run)
-        return computed[self.attribute]
-
-
-class Column(Kept[T]):
-    """One column.
+class Column(cached_property[T]):
+    """One column: as an attribute of a class of rows it is its value, computed once.
 
     Attributes:
         dtype, unit, meaning: its type, the unit of its numbers, if they have one, and a one-line description.
@@ -77,11 +53,11 @@ class Column(Kept[T]):
     @property
     def name(self) -> str:
         """Its name; that of the attribute, unless a different one was declared."""
-        return self._name or self.attribute
+        return self._name or self.attrname or ""
 
     def value(self, row: Any) -> T:
         """Return its value in a row."""
-        value: T = getattr(row, self.attribute) if self.attribute else self.of(row)
+        value: T = getattr(row, self.attrname) if self.attrname else self.func(row)
         return value
 
 
@@ -125,7 +101,7 @@ def columns_of(owner: type) -> Sequence[Column[Any]]:
     found: list[Column[Any]] = []
     for entry in fields(owner):
         if column := entry.metadata.get("column"):
-            column.attribute = entry.name
+            column.attrname = entry.name
             found.append(column)
     for value in vars(owner).values():
         found += [each for each in (value if isinstance(value, tuple) else [value]) if isinstance(each, Column)]

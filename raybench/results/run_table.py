@@ -23,8 +23,8 @@ import json
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from statistics import fmean, median
 from typing import Any
@@ -36,7 +36,7 @@ from raybench.core.settings import MISSING, PARAM, Setting
 from raybench.core.settings import TRAINING as SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.results import columns as c
-from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column, Kept, number, stored, text
+from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column, number, stored, text
 from raybench.results.epoch import QUANTITIES, Combine, Epoch, Quantity, is_steady
 from raybench.results.epochs import Epochs
 from raybench.results.parsing import mapping_in, number_in, text_in
@@ -131,7 +131,7 @@ def _rounded(of: Callable[[Sequence[float]], float], values: Sequence[float]) ->
     return round(of(values), DIGITS) if values else None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Run:
     """One attempt at a trial, as recorded, with the columns that follow from it.
 
@@ -163,7 +163,6 @@ class Run:
         epochs: in order.
         communication: the share of a step's time in which ranks exchange gradients; None if it is not known.
         error: type, message and, if there is one, traceback; for a skipped trial the message is the reason.
-        computed: what was computed of it (`Kept`).
     """
 
     name: str | None = None
@@ -193,19 +192,18 @@ class Run:
     error: Mapping[str, Any] | None = None
     gaps: tuple[int, ...] = ()
     epochs: Epochs = field(default_factory=Epochs, repr=False)
-    computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     # Which run it is
 
     grid: str | None = stored(TEXT, "the grid's name; for other sources, the name of the source")
     trial: str = stored(TEXT, "id of the trial: its configuration and its repeat", "")
 
-    @Kept
+    @cached_property
     def cell_id(self) -> str:
         """The identity of its cell, taken from the trial's id."""
         return self.trial.rpartition("-r")[0] or self.trial
 
-    @Kept
+    @cached_property
     def repeat(self) -> int:
         """The repeat (from 0), taken from the trial's id."""
         digits = self.trial.rpartition("-r")[2]
@@ -271,19 +269,19 @@ class Run:
         """Number of epochs at the beginning that do not count as steady."""
         return 1 if self.cell.warmup_epochs is MISSING else self.cell.warmup_epochs
 
-    @Kept
+    @cached_property
     def ends_partial(self) -> bool:
         """Whether its budget ended its last epoch."""
         return any(self.epochs.column("partial")[-1:])
 
-    @Kept
+    @cached_property
     def full_epochs(self) -> Epochs:
         """Its epochs without a shorter last one: of a fractional number of epochs, or at the end of its budget."""
         epochs = self.cell.settings.epochs
         is_shorter = epochs and epochs % 1 and max(self.epochs.column("epoch"), default=0) > epochs
         return self.epochs[:-1] if is_shorter or self.ends_partial else self.epochs
 
-    @Kept
+    @cached_property
     def steady(self) -> Epochs:
         """Its full epochs after the warm-up, and after a new warm-up if another process resumed."""
         warmup, gaps, full = self.warmup_epochs, self.gaps, self.full_epochs
@@ -292,17 +290,17 @@ class Run:
             return full[bisect_right(numbers, warmup) :]
         return full.at(place for place, number in enumerate(numbers) if is_steady(number, warmup, gaps))
 
-    @Kept
+    @cached_property
     def timed(self) -> Epochs:
         """The steady epochs or, without any, the last full one or the only one; a part that a budget ended is none."""
         return self.steady or self.full_epochs[-1:] or self.epochs[: 0 if self.ends_partial else 1]
 
-    @Kept
+    @cached_property
     def timed_s(self) -> Sequence[float]:
         """Train + input_wait of each of these epochs."""
         return _shared(self.timed, seconds_in(self.timed, STEADY))
 
-    @Kept
+    @cached_property
     def paced(self) -> tuple[Epochs, Sequence[float]]:
         """The steady epochs for a rate, a budget's partial epoch joined to the last one, and the seconds of each."""
         partial = self._partial_epoch
@@ -361,13 +359,13 @@ class Run:
 
     # Its rates
 
-    @Kept
+    @cached_property
     def counted(self) -> list[str]:
         """What all epochs of its rates count, such as examples and tokens."""
         epochs, _ = self.paced
         return [unit for unit in epochs.counted if epochs and min(epochs.counts(unit)) > 0]
 
-    @Kept
+    @cached_property
     def rates(self) -> Mapping[str, float]:
         """Units per second by unit: the inverse of the median seconds per unit; without a unit that an epoch lacks."""
         (epochs, seconds), rates = self.paced, {}
@@ -377,7 +375,7 @@ class Run:
                 rates[unit] = 1 / pace
         return rates
 
-    @Kept
+    @cached_property
     def steps_s(self) -> Sequence[float]:
         """The times of its steps in these epochs, in parts of an epoch; empty if steps were not timed."""
         return list(chain.from_iterable(self.paced[0].column("step_s")))
@@ -405,7 +403,7 @@ class Run:
 
     # Its quality
 
-    @Kept
+    @cached_property
     def last_metrics(self) -> Mapping[str, float]:
         """The metrics after training: the last value of each, because an evaluation may not follow every epoch."""
         columns = {name: self.epochs.column("metrics", name) for name in self.epochs.names("metrics")}
@@ -461,9 +459,9 @@ class Run:
 
     # How it uses its device
 
-    waiting = Kept[float | None](waiting_share)
-    use = Kept[Utilization | None](utilization_of)
-    limit = Kept[Roofline | None](roofline_of)
+    waiting = cached_property[float | None](waiting_share)
+    use = cached_property[Utilization | None](utilization_of)
+    limit = cached_property[Roofline | None](roofline_of)
     bottleneck = text("the bottleneck: compute, memory, input or overhead", "limit.bottleneck")
     flop_rate = number("FLOP/s", "FLOPs of the model per second of steady epochs", "use.flops_per_s")
     mfu = number("fraction", "flop_rate over the measured peak of its devices", "use.mfu", mlflow="summary/mfu")
@@ -475,7 +473,7 @@ class Run:
 
     # What it costs, and what went wrong
 
-    @Kept
+    @cached_property
     def energy(self) -> Mapping[str, Any]:
         """The summary of its energy counters; empty without one.
 
@@ -483,7 +481,7 @@ class Run:
         """
         return mapping_in((self.audit or {}).get("energy"))
 
-    @Kept
+    @cached_property
     def unmetered(self) -> list[str]:
         """The reasons why some energy was not measurable; empty if it was not monitored."""
         listed = self.energy.get("missing")
@@ -525,6 +523,11 @@ class Run:
         "warnings about its results, one per line", lambda run: "\n".join(run.warnings), name="warnings"
     )
 
+    def forget(self) -> None:
+        """Forget what was computed, before a field changes."""
+        for name in vars(self).keys() - FIELDS:
+            delattr(self, name)
+
     # Where it ran, and whether it counts
 
     @property
@@ -544,6 +547,7 @@ class Run:
         return self.status is not None and not (status and status.is_rerun), self.attempt
 
 
+FIELDS = frozenset(each.name for each in fields(Run))
 TRIALS = c.columns_of(Run)
 """Columns of the table of trials. Other values of a cell have columns by their dotted names, with text as JSON."""
 
@@ -588,12 +592,9 @@ def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float
     """
     known = {name: value for name, value in values.items() if value is not None}
     metric = known.get("target_metric")
+    fields_of = {str(each.attrname): each.name for each in TRIALS if each.attrname in FIELDS and each.name in known}
     run = Run(
-        **{
-            each.attribute: known[each.name]
-            for each in TRIALS
-            if each.attribute in Run.__slots__ and each.name in known
-        },
+        **{attribute: known[name] for attribute, name in fields_of.items()},
         cell=_cell_with(tuple((name, known[name]) for name in CELL if name in known)),
         profile=known.get("device"),
         target=Target(metric, known.get("target_at_least"), known.get("target_at_most")) if metric else None,

@@ -87,7 +87,7 @@ def test_what_is_not_known_is_left_aside(strange):
         {"event": "epoch_ended", "epoch": 1, "steps": 10**400},
         {"event": "epoch_ended", "epoch": 1, "metrics": {"flag": True}},
         {"event": "trial_ended", "status": 3},
-        {"event": "trial_ended", "status": "completed", "template_import": -2.0},
+        {"event": "trial_ended", "status": "completed", "wall": "long"},
     ],
 )
 def test_event_with_a_value_that_it_cannot_have_is_left_out_and_named(damaged):
