@@ -12,7 +12,7 @@ from raybench.core.text import join_words, plural
 from raybench.devices import hardware_text
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
 from raybench.reporting.words import budget_text, money_text, seconds_text
-from raybench.results.run_table import latest
+from raybench.results.run_table import latest, price_of
 
 if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
@@ -114,7 +114,7 @@ def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> I
 def price_text(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> str:
     """About what some trials cost; empty if it is not known."""
     prices = [
-        (cell.price.per_hour * seconds / 3600, count)
+        (price_of(seconds, cell.price.per_hour) or 0.0, count)
         for cell, seconds, count in _estimates(todo, estimator)
         if cell.price
     ]

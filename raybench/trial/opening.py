@@ -29,7 +29,7 @@ OFFLINE = {"WANDB_MODE": "offline"}
 def open_assigned(job: Job) -> Device:
     """Open the assigned device, and hide all others from this process."""
     planned, rank = job.cell.device, current_rank()
-    devices = (planned.devices or 1) // rank.count
+    devices = planned.world_size // rank.count
     threads = max(1, planned.threads // rank.count)
     own_loop = job.cell.has_own_loop
     assignment = Assignment(rank.share(job.cores), job.visible, threads, devices, own_loop, rank.number)
@@ -88,7 +88,7 @@ def _distributions(modules: Iterable[str]) -> list[str]:
 def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     """Runtime conditions of all ranks together, if there are several; the device reports only those of this rank."""
     is_command = job.cell.workload.form == COMMAND
-    count = job.cell.device.devices or 1 if is_command else current_rank().count
+    count = job.cell.device.world_size if is_command else current_rank().count
     if count == 1:
         return {}
     threads = device.runtime_conditions()["threads"]

@@ -131,7 +131,7 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
     if (per_device := per_device_batch_size(cell)) is not MISSING:
         own |= {PER_DEVICE: per_device}
     values = own | {
-        "count": cell.device.devices or 1,
+        "count": cell.device.world_size,
         "seed": job.seed,
         "device": cell.device.kind,
         "threads": cell.device.threads,
@@ -241,7 +241,7 @@ class _Run:
         before = os.sched_getaffinity(0) if self._limits_threads and hasattr(os, "sched_getaffinity") else set()
         try:
             if before:  # at least a core per process
-                os.sched_setaffinity(0, (self._job.cores or usable_cores())[: max(device.threads, device.devices or 1)])
+                os.sched_setaffinity(0, (self._job.cores or usable_cores())[: max(device.threads, device.world_size)])
             return Program(self._arguments, self._environ(values), folder, VARIABLE)
         finally:
             if before:
@@ -250,7 +250,7 @@ class _Run:
     @property
     def _limits_threads(self) -> bool:
         device = self._job.cell.device
-        return "threads" in self._command.given or (hosted(device.kind) and (device.devices or 1) > 1)
+        return "threads" in self._command.given or (hosted(device.kind) and device.world_size > 1)
 
     def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
         environ = OFFLINE | {name: value for name, value in os.environ.items() if not _NOT_FOR_PROGRAMS.match(name)}
@@ -269,7 +269,7 @@ class _Run:
         }
         if self._limits_threads:  # otherwise the libraries choose, as by hand
             device = self._job.cell.device
-            count = max(1, device.threads // (device.devices or 1))
+            count = max(1, device.threads // device.world_size)
             environ |= dict.fromkeys(THREAD_VARIABLES, str(count))
         return environ | {name: fill(text, values) for name, text in self._command.env.items()}
 

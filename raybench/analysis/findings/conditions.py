@@ -12,7 +12,7 @@ from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_grou
 from raybench.analysis.measured import seconds_since_1970
 from raybench.core.text import plural
 from raybench.devices import hosted
-from raybench.monitoring.summary import LEAST_S
+from raybench.monitoring.summary import BUSY_CORES, BUSY_PART, LEAST_S, is_busy  # noqa: F401 — for docstrings
 from raybench.results.parsing import mapping_in, number_in
 from raybench.results.run_table import Run
 
@@ -27,12 +27,6 @@ SLOWED_BY = 0.15
 
 AT_WORK = 0.5
 """Least utilization of a run's cores for an informative frequency: idle cores clock down."""
-
-BUSY = 0.1
-"""Largest fraction of a run's cores that others may use; the system, Ray and the sampler take a few percent of two."""
-
-BUSY_CORES = 0.5
-"""The same in cores: evenly divided work waits for the slowest core, even if others keep only that one half busy."""
 
 STOLEN = 0.05
 """Largest fraction of a run's core time that a hypervisor may take."""
@@ -67,7 +61,7 @@ def few_threads(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
 
 @detects("run again with `--rerun` on a quiet machine", caution=True)
 def busy_host(run: Run) -> Iterator[Finding]:
-    """Other programs took {BUSY:.0%} of the run's cores, or {BUSY_CORES} cores, during its epochs.
+    """Other programs took {BUSY_PART:.0%} of the run's cores, or {BUSY_CORES} cores, during its epochs.
 
     If these took less than `LEAST_S`, it is during the whole run.
 
@@ -76,7 +70,7 @@ def busy_host(run: Run) -> Iterator[Finding]:
     most the time in which the run had no processor.
     """
     share, cores = core_share(run, "other_cpu_s"), audited(run, "host", "cores") or 0.0
-    if share < BUSY and share * cores < BUSY_CORES:
+    if not is_busy(share * cores, cores):
         return
     own = core_share(run, "own_cpu_s")
     text = f"other programs used {share * cores:.1f} of {cores:.0f} core{'s' if cores > 1 else ''} during the run"
