@@ -19,7 +19,7 @@ from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import findings
 from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_logged, measure_all, seconds_per_unit
+from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_fraction, measure_all, seconds_per_unit
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
@@ -69,7 +69,7 @@ class Grid:
         runs = list(runs)
         self.request = with_needed_repeats(runs, request)
         self.measured, self.unit = measure_all(runs, self.request)
-        self.target = as_logged(request.target, lambda _, value: value)  # in fractions
+        self.target = as_fraction(request.target)
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
@@ -149,7 +149,7 @@ class Grid:
             completed=len(runs),
             endings=_endings(cell, own.attempts),
             skip=cell.skip or (error_text(own.attempts[0]) or "skipped" if are_skipped else None),
-            runs=tuple(self._run(own, run) for run in runs),
+            runs=tuple(map(self._run, runs)),
             seconds=seconds,
             rate=cost_summary(own.rates, own.rounding(TIME)),
             run_parts_s={name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in parts},
@@ -195,16 +195,16 @@ class Grid:
             "limited_share": median(limit.share for limit in limits if limit.bottleneck == cause),
         }
 
-    def _run(self, own: Measured, run: Run) -> RunResult:
-        to_target_s = training_s(run.epochs_to(own.target))
-        return RunResult(run.trial, seconds_per_unit(run, self.unit), to_target_s, partial(_curve, own, run))
+    def _run(self, run: Run) -> RunResult:
+        to_target_s = training_s(run.epochs_to(self.target))
+        return RunResult(run.trial, seconds_per_unit(run, self.unit), to_target_s, partial(_curve, run))
 
 
-def _curve(own: Measured, run: Run, metric: str) -> Curve:
+def _curve(run: Run, metric: str) -> Curve:
     seconds = accumulate(seconds_in(run.epochs, TRAINING))
     numbers, values = run.epochs.column("epoch"), run.epochs.column("metrics", metric, math.nan)
     return tuple(
-        (float(number), at, own.scale(metric, value))
+        (float(number), at, value)
         for number, at, value in zip(numbers, seconds, values, strict=True)
         if math.isfinite(value)
     )

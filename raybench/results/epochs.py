@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Self, overload
@@ -113,6 +113,14 @@ class Epochs(Sequence[Epoch]):
         """The epochs at some places, in the same columns."""
         self.compact()
         return self._part([self._places[place] for place in places])
+
+    def with_metrics_divided(self, names: Collection[str], divisor: float) -> Epochs:
+        """The same epochs with some metrics divided by a number."""
+        part, metrics = self.at(range(len(self))), dict(self._columns.get("metrics", {}))
+        for name in metrics.keys() & names:
+            metrics[name] = _numbers([None if value is None else value / divisor for value in metrics[name]])
+        part._columns = {**self._columns, "metrics": metrics}
+        return part
 
     def _part(self, places: Sequence[int]) -> Epochs:
         part = Epochs()

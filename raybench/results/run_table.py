@@ -24,6 +24,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from statistics import fmean, median
@@ -58,6 +59,12 @@ OPENING = ("setup_s", "data_s", "build_s")
 """Columns of sections before the first epoch."""
 
 ACCURACY = "val/accuracy"
+
+SHORT_EPOCH_S = 0.05
+"""Least seconds of an epoch that the arrival of a program's output can time."""
+
+DISTINCT = 3
+"""Fewest different numbers that are the same in two runs by no coincidence."""
 
 
 def price_of(seconds: float | None, per_hour: float | None) -> float | None:
@@ -328,6 +335,16 @@ class Run:
         """Whether its times are of a warm-up epoch because there is no other."""
         return bool(self.epochs) and not self.steady and not self._partial_epoch and self.clock != "run"
 
+    @property
+    def is_too_short(self) -> bool:
+        """Whether the epochs of a command are too short for when lines of its output arrive."""
+        return self.clock in ("output", "run") and self.steady_s is not None and self.steady_s < SHORT_EPOCH_S
+
+    @cached_property
+    def span(self) -> tuple[float | None, float | None]:
+        """Its start and its end in seconds since 1970; None if not known."""
+        return _moment(self.started), _moment(self.ended)
+
     # Its times
 
     steady_s = number(
@@ -408,6 +425,13 @@ class Run:
         """The metrics after training: the last value of each, because an evaluation may not follow every epoch."""
         columns = {name: self.epochs.column("metrics", name) for name in self.epochs.names("metrics")}
         return {name: next(value for value in reversed(own) if value is not None) for name, own in columns.items()}
+
+    @cached_property
+    def distinct_metrics(self) -> Mapping[str, Any]:
+        """The metrics of all epochs, without speeds; empty if they are too few to be the same by no coincidence."""
+        names = (name for name in self.epochs.names("metrics") if not name.startswith("speed/"))
+        metrics = {name: self.epochs.column("metrics", name) for name in names}
+        return metrics if len({*chain(*metrics.values())} - {None}) >= DISTINCT else {}
 
     @property
     def is_diverged(self) -> bool:
@@ -661,6 +685,14 @@ def _shared(epochs: Epochs, seconds: list[float]) -> list[float]:
         return seconds
     parts = [fmean(seconds[place:end]) for place, end in pairwise([*alone, len(epochs)]) for _ in range(place, end)]
     return [median(parts)] * alone[0] + parts  # those before came together with an epoch of the warm-up
+
+
+@lru_cache(2**16)
+def _moment(text: str | None) -> float | None:
+    try:
+        return datetime.fromisoformat(text or "").timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _added(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:

@@ -10,10 +10,9 @@ from statistics import median
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import Finding, detects
 from raybench.analysis.findings.slow_start import BATCHES, slow_start
-from raybench.analysis.measured import SHORT_EPOCH_S, is_too_short
 from raybench.core.ledger import STEADY, TRAINING
 from raybench.results.epochs import Epochs
-from raybench.results.run_table import Run, seconds_in
+from raybench.results.run_table import SHORT_EPOCH_S, Run, seconds_in
 from raybench.results.utilization import LEAST_SHARE
 
 SETTLED = 0.02
@@ -116,7 +115,7 @@ def output_buffered(run: Run) -> Iterator[Finding]:
 def short_epochs(run: Run) -> Iterator[Finding]:
     """Epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when lines arrive: there is no ratio."""
     seconds = run.steady_s or run.mean_steady_s or 1e-6  # the median is 0 if most lines arrive together
-    if is_too_short(run) and seconds < SHORT_EPOCH_S:
+    if run.is_too_short and seconds < SHORT_EPOCH_S:
         text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
         yield Finding(text, 1 / seconds)
 

@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Any
 
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
-from raybench.analysis.measured import seconds_since_1970
 from raybench.core.text import plural
 from raybench.devices import hosted
 from raybench.monitoring.summary import BUSY_CORES, BUSY_PART, LEAST_S, is_busy  # noqa: F401 — for docstrings
@@ -109,7 +108,7 @@ def cores_shared(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]
     for group in in_groups(runs, lambda run: run.host.get("name")):
         spans: dict[object, tuple[float, float]] = {}  # once for a run that is there twice, as in two versions
         for run in group:
-            start, end = seconds_since_1970(run.started), seconds_since_1970(run.ended)
+            start, end = run.span
             if start and end and start < end:
                 spans[run.run or id(run)] = start, end
         overlaps = dict(zip(spans, _overlaps(list(spans.values())), strict=True))

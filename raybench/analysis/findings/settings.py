@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
-from raybench.analysis.measured import are_same, metrics_of
+from raybench.analysis.measured import are_same
 from raybench.core.identity import canonical
 from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
 from raybench.core.status import TrialStatus
@@ -63,7 +63,7 @@ def no_effect(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     for axis in axes:
         if LEARNING in SETTINGS[axis].affects if axis in SETTINGS else axis.startswith(PARAM):
             for group, values in _differing_in(axis, runs):
-                if are_same([metrics_of(run) for run in group]):
+                if are_same([run.distinct_metrics for run in group]):
                     text = f"all metrics are the same to the last digit with `{short_name(axis)}` {values}"
                     yield group, Finding(text)
 
@@ -78,7 +78,7 @@ def no_effect(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
 def seed_unused(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """All metrics are the same to the last digit in repeats, which have different seeds."""
     for repeats in in_groups(filter(_is_complete, runs), lambda run: run.cell_id):
-        if len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats]):
+        if len({run.seed for run in repeats}) > 1 and are_same([run.distinct_metrics for run in repeats]):
             yield repeats, Finding(f"all metrics are the same to the last digit in {len(repeats)} repeats")
 
 
