@@ -575,6 +575,9 @@ FIELDS = frozenset(each.name for each in fields(Run))
 TRIALS = c.columns_of(Run)
 """Columns of the table of trials. Other values of a cell have columns by their dotted names, with text as JSON."""
 
+_STORED = {each.name: str(each.attrname) for each in TRIALS if each.attrname in FIELDS}
+"""The fields of a run that are columns, by the names of these."""
+
 REPORTED = tuple(each for each in TRIALS if each.head)
 """Those that the table of configurations of a report has, too: their medians over runs."""
 
@@ -616,9 +619,8 @@ def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float
     """
     known = {name: value for name, value in values.items() if value is not None}
     metric = known.get("target_metric")
-    fields_of = {str(each.attrname): each.name for each in TRIALS if each.attrname in FIELDS and each.name in known}
     run = Run(
-        **{attribute: known[name] for attribute, name in fields_of.items()},
+        **{_STORED[name]: known[name] for name in _STORED.keys() & known.keys()},
         cell=_cell_with(tuple((name, known[name]) for name in CELL if name in known)),
         profile=known.get("device"),
         target=Target(metric, known.get("target_at_least"), known.get("target_at_most")) if metric else None,
