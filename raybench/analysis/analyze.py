@@ -76,7 +76,7 @@ class Grid:
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
         self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
-        used = [run.use for own in self.measured for run in own.completed if run.use]
+        used = [run.utilization for own in self.measured for run in own.completed if run.utilization]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
 
@@ -132,7 +132,7 @@ class Grid:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times or own.untimed, own.rounding(TIME))
         total_s = _median(run.total_s for run in runs)
-        used = [run.use for run in runs if run.use]
+        used = [run.utilization for run in runs if run.utilization]
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         content = next((run.cell for run in own.attempts if run.cell), cell.content)
         workload = str(content.workload.name or self.request.workload)
@@ -245,7 +245,7 @@ def _status(configurations: Sequence[Configuration], part: str, repeats: Iterabl
 
 
 def _mfu(runs: Sequence[Run]) -> dict[str, Any]:
-    used = [(run, run.use) for run in runs if run.use]
+    used = [(run, run.utilization) for run in runs if run.utilization]
     share = cost_summary(tuple(Sample(run.repeat, math.log(each.mfu)) for run, each in used if each.mfu))
     if share is None or share.runs < len(runs):
         return {}

@@ -11,7 +11,6 @@ from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
 from raybench.analysis.compare import Limits, compare
 from raybench.analysis.measured import counted_units
-from raybench.checks.pretrial import PretrialChecks
 from raybench.core.events import now
 from raybench.core.secret_masking import redact
 from raybench.core.text import is_written, plural
@@ -112,6 +111,8 @@ def from_grid(
 
 def history_warnings(history: GridHistory) -> list[str]:
     """Return warnings that follow from a grid's checks, and from damaged files."""
+    from raybench.checks.pretrial import PretrialChecks  # with all of planning, which a CSV does not need
+
     runs = list(history.attempts.values())
     cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
     return [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs), *history.warnings]

@@ -484,13 +484,13 @@ class Run:
     # How it uses its device
 
     waiting = cached_property[float | None](waiting_share)
-    use = cached_property[Utilization | None](utilization_of)
+    utilization = cached_property[Utilization | None](utilization_of)
     limit = cached_property[Roofline | None](roofline_of)
     bottleneck = text("the bottleneck: compute, memory, input or overhead", "limit.bottleneck")
-    flop_rate = number("FLOP/s", "FLOPs of the model per second of steady epochs", "use.flops_per_s")
-    mfu = number("fraction", "flop_rate over the measured peak of its devices", "use.mfu", mlflow="summary/mfu")
+    flop_rate = number("FLOP/s", "FLOPs of the model per second of steady epochs", "utilization.flops_per_s")
+    mfu = number("fraction", "flop_rate over the measured peak of its devices", "utilization.mfu", mlflow="summary/mfu")
     datasheet_mfu = number(
-        "fraction", "the same over the peak of the vendor's data sheet, if it is known", "use.datasheet_mfu"
+        "fraction", "the same over the peak of the vendor's data sheet, if it is known", "utilization.datasheet_mfu"
     )
     memory_share = number("fraction", "memory traffic, relative to the probe on its device", "limit.memory")
     input_share = number("fraction", "fraction of the steady time that it waited for input", "limit.input")

@@ -147,7 +147,7 @@ def unknown_mfu(runs: Iterable[Run]) -> list[str]:
 
 def roofline_of(run: Run) -> Roofline | None:
     """The roofline of a run; None without MFU, or if compilers or caches keep traffic from the memory."""
-    used, examples_per_s = run.use, run.examples_per_s
+    used, examples_per_s = run.utilization, run.examples_per_s
     try:
         bytes_moved = train_bytes(run.roofline["work"], run.cell)
         memory = float(run.roofline["probes"]["memory"])

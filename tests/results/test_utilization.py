@@ -55,7 +55,7 @@ RATE = 39_936 / 3.921
     ],
 )
 def test_share_of_the_peaks(told, changes, flops, datasheet):
-    found = told(**changes).use
+    found = told(**changes).utilization
     assert (found.basis.flops, found.basis.peak, found.basis.probe, found.basis.precision) == (
         flops,
         1e12,
@@ -76,17 +76,17 @@ def test_share_of_the_peaks(told, changes, flops, datasheet):
 )
 def test_no_share_above_100_percent_or_of_uncounted_units(told, changes, source, problem):
     run = told(**changes)
-    found = run.use
+    found = run.utilization
     assert (found.mfu, found.datasheet_mfu, found.basis.source) == (None, None, source)
     assert found.problem.startswith(problem)
 
 
 def test_peak_of_tokens_is_that_of_products(told):
     run = told(convolution=5e12, stated={"unit": "tokens", "flops": 1e6})
-    assert run.use.basis.probe == "convolution"
+    assert run.utilization.basis.probe == "convolution"
     *others, last = run.epochs
     run = replace(run, epochs=Epochs([*others, replace(last, units={"tokens": 1000})]))
-    found = run.use
+    found = run.utilization
     assert (found.basis.probe, found.basis.peak) == ("product", 1e12) and found.mfu < 1
 
 
