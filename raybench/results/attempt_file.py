@@ -5,8 +5,10 @@ Only readers of results import this module: processes of trials may have an envi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Annotated, Any, get_type_hints
 
 import msgspec
@@ -22,7 +24,6 @@ _Whole = Annotated[int, Meta(gt=-LARGEST, le=LARGEST - 1)]
 _Number = Annotated[float, Meta(gt=-LARGEST_FLOAT, lt=LARGEST_FLOAT)]
 
 _From1 = Annotated[int, Meta(ge=1, le=LARGEST - 1)]
-_TrialName = Annotated[str, Meta(pattern=r"^\w[\w.-]{0,99}$")]  # which is the name of a folder, too
 _TYPES: Mapping[str, Any] = {
     "int": _Whole,
     "int | None": _Whole | None,
@@ -36,7 +37,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 class _OfAttempt(msgspec.Struct, tag_field="event", kw_only=True, gc=False):
-    trial: _TrialName
+    trial: str
     attempt: _From1
     t: str | None = None
 
@@ -71,12 +72,19 @@ _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Started | _Resumed |
 _KINDS = ("trial_started", "trial_resumed", "epoch_ended", "trial_audited", "trial_ended")
 
 
+@lru_cache(4)  # successive lines have the same
+def _is_name(trial: str) -> bool:
+    """Return whether a text can be the name of a trial, which is that of a folder, too."""
+    return re.fullmatch(r"\w[\w.-]{0,99}", trial) is not None
+
+
 def decoded(line: bytes) -> Any:
     """The event of a line, for `take`; None if it is damaged, or concerns no attempt."""
     try:
-        return _decoder.decode(line)
+        event = _decoder.decode(line)
     except DAMAGED:
         return None
+    return event if _is_name(event.trial) else None
 
 
 def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
