@@ -19,7 +19,7 @@ from raybench.core.job import Job
 from raybench.devices import frameworks
 from raybench.engines import FRAMEWORKS
 from raybench.execution.jobs import check_job
-from raybench.planning.plan import WorkItem
+from raybench.planning.plan import Check, WorkItem
 from raybench.planning.resolve import ResolvedCell
 from raybench.results.attempt import Attempt
 
@@ -56,34 +56,32 @@ class PretrialChecks:
             self._ended[str(trial)] = event
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
-        """Insert the missing checks, each before the first trial that needs it."""
+        """Give each trial the checks that it needs, and those to run that no earlier trial has."""
         planned = {key for key, event in self._ended.items() if not event.get("error")}
-        keys: dict[str, list[tuple[str, str]]] = {}
+        keys: dict[str, list[Check]] = {}
         works: list[WorkItem] = []
         for work in todo:
             cell = work.trial.cell
-            if not work.check:
-                if cell.cell_id not in keys:
-                    keys[cell.cell_id] = [(name, _CHECKS[name].key(content)) for name, content in _checks(cell).items()]
-                for name, key in keys[cell.cell_id]:
-                    if key not in planned:
-                        planned.add(key)
-                        works.append(WorkItem(work.trial, check=name, key=key))
-                work = replace(work, needs=work.needs | {key for _, key in keys[cell.cell_id]})
-            works.append(work)
+            if cell.cell_id not in keys:
+                keys[cell.cell_id] = [
+                    Check(name, _CHECKS[name].key(content)) for name, content in _checks(cell).items()
+                ]
+            checks = keys[cell.cell_id]
+            missing = tuple(check for check in checks if check.key not in planned)
+            planned.update(check.key for check in missing)
+            works.append(replace(work, checks=missing, needs=frozenset(check.key for check in checks)))
         return works
 
-    def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
+    def complete(self, job: Job, work: WorkItem, check: Check | None, grid: Path) -> Job:
         """Complete a trial's job with its check results; for a check, make its job from the trial's.
 
         Args:
             grid: the grid's folder, in which each check has its own folder.
         """
-        if work.check:
-            cell = _checks(work.trial.cell)[work.check]
-            check = _CHECKS[work.check]
-            labels = {"subject": check.subject(cell), "about": check.describe(cell)}
-            return check_job(replace(job, cell=cell), work, grid, labels)
+        if check:
+            cell, module = _checks(work.trial.cell)[check.name], _CHECKS[check.name]
+            labels = {"subject": module.subject(cell), "about": module.describe(cell)}
+            return check_job(replace(job, cell=cell), check, grid, labels)
         labels = {}
         checked, flops = _checks(work.trial.cell), work.trial.cell.flops
         if weight_decay.NAME in checked and (decay := self._ended.get(weight_decay.key(checked[weight_decay.NAME]))):
@@ -137,11 +135,11 @@ def _in_short(error: Any) -> str:
     return ": ".join(filter(None, [fields.get("type"), *lines[:1]]))[:MAX_ERROR_CHARACTERS] or "no result"
 
 
-def describe(work: WorkItem) -> str:
+def describe(work: WorkItem, check: Check) -> str:
     """Description of a check for the user."""
-    return str(_CHECKS[work.check].describe(_checks(work.trial.cell)[work.check]))
+    return str(_CHECKS[check.name].describe(_checks(work.trial.cell)[check.name]))
 
 
-def is_timed(work: WorkItem) -> bool:
-    """Return whether other load on the machine would affect the result."""
-    return work.check != weight_decay.NAME
+def is_timed(check: Check | None) -> bool:
+    """Return whether other load on the machine would affect the result of a check, or of a trial if it is None."""
+    return check is None or check.name != weight_decay.NAME

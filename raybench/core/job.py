@@ -105,8 +105,10 @@ class Job:
     Attributes:
         workload: `WorkloadInfo.to_json()`.
         folder: where the attempt's events, its output and its traceback go.
-        cores: the CPU cores reserved for the trial.
-        visible: the accelerators it may use, as their driver names them.
+        cpus: number of CPU cores reserved for the trial on each of its nodes.
+        accelerators: number of accelerators reserved for it on each of its nodes.
+        cores: these cores on this node.
+        visible: these accelerators on this node, as their driver names them.
         exclusive: whether no other trial of the grid shares its node's cores.
         own_process: whether it has a process of its own, and not that of the command.
         memory_limit: memory limit in bytes of each of its processes (`raybench.core.memory.limit`); 0: none.
@@ -130,6 +132,8 @@ class Job:
     folder: str
     cores: list[int] = field(default_factory=list)
     visible: list[str] = field(default_factory=list)
+    cpus: int = 0
+    accelerators: int = 0
     exclusive: bool = True
     own_process: bool = True
     timeout: float = 0.0

@@ -12,7 +12,8 @@ from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.environments import Interpreter, environment_label
 from raybench.execution.base import MakeJob, Sink, Tell
-from raybench.execution.scheduler import Dispatcher
+from raybench.execution.host_resources import HostResources
+from raybench.execution.schedule import Schedule
 from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node, probe_node
 from raybench.trial.failure import end_event
@@ -42,11 +43,15 @@ class InlineExecutor:
         """None: these times are not a benchmark."""
         return None
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+    def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run all trials, one after another."""
-        while placement := dispatcher.next():
-            run_job(replace(make_job(placement), own_process=False), sink)
-            dispatcher.release(placement.work.name, placement.work.attempt)
+        while assignment := schedule.next():
+            for check in (*assignment.work.checks, None):
+                job = HostResources(assignment.nodes[0]).take(make_job(assignment, check))
+                run_job(replace(job, own_process=False), sink)
+                if check:
+                    schedule.check_ended(check.key)
+            schedule.release(assignment.work.trial.trial_id, assignment.work.attempt)
 
     def close(self) -> None:
         """No-op: nothing was started."""

@@ -1,26 +1,23 @@
-"""The process that owns Ray: starts or joins it, and lets Ray Tune run one agent per node.
+"""The process that owns Ray: starts or joins it, describes its nodes, and runs the trials of a grid through Ray Tune.
 
-Runs as `python -m raybench.execution.ray_process`, as a child of the driver, which owns the plan, the files and the
-display, and never imports Ray. If Ray aborts its process or hangs, the driver goes on. When standard input closes,
-everything that was started here is killed.
-
-To Tune, each node's agent is a trial that holds all of the node's resources until the end of the grid; it starts again
-after the loss of its worker or node. raybench's own trials are processes of the agents, in the order of the plan: Tune
-itself lets small trials overtake large ones.
+Runs as `python -m raybench.execution.ray_process DESCRIPTOR`, as a child of the driver, which owns the plan, the files
+and the display, and never imports Ray. If Ray aborts its process or hangs, the driver goes on. The two send each other
+messages through a socket, whose descriptor is the argument; when it closes, everything that was started here is killed.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing.connection import Client
+from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import psutil
@@ -36,62 +33,41 @@ def end() -> None:
     """Kill everything that this process has started, and end it."""
     deadline = time.monotonic() + END_S
     while (family := psutil.Process().children(recursive=True)) and time.monotonic() < deadline:
-        for each in family:
+        for process in family:
             with suppress(psutil.Error):
-                each.kill()
+                process.kill()
         psutil.wait_procs(family, timeout=0.05)
     sweep()
     os._exit(0)
 
 
 if __name__ == "__main__":
-    watch(0, end)  # before the imports, which take many seconds on a busy machine
+    watch(int(sys.argv[1]), end)  # before the imports, which take many seconds on a busy machine
 
 import ray  # noqa: E402
-from ray import tune  # noqa: E402
+from ray.cloudpickle import loads  # noqa: E402
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: E402
 
-from raybench.execution.node_agent import NodeAgent  # noqa: E402
-from raybench.execution.ray_settings import MEMORY  # noqa: E402
+from raybench.execution.node_server import Key, NodeServer  # noqa: E402
+from raybench.execution.ray_settings import MEMORY, OWN  # noqa: E402
+from raybench.execution.tune_grid import innermost, run_trials, server_name  # noqa: E402
 from raybench.planning.node import Node, probe_node  # noqa: E402
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
-"""Ray's object store on a local Ray: nothing passes through it."""
+"""Ray's object store on a local Ray: only events pass through it."""
 
 PROBE_TIMEOUT_S = 120.0
 
-HEARTBEAT_S = 3.0
-"""Seconds between two messages to the driver that say which nodes Ray has."""
+LOOK_S = 2.0
+"""Seconds between two looks at which nodes Ray has."""
 
 NODE_SHARE = 0.001
-"""Fraction of a node's own resource, which places an agent on that node."""
+"""Fraction of a node's own resource, which places a trial on that node."""
 
 NOT_REQUESTED = ("memory", "object_store_memory")
 
-
-class AgentTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
-    """Tune's trial: the agent of a node."""
-
-    def setup(self, config: dict[str, Any]) -> None:
-        """Connect to the driver."""
-        agent = config["agent"]
-        accelerators = ray.get_runtime_context().get_accelerator_ids()
-        self._agent = NodeAgent(agent["listener"], agent["key"], agent["node"], accelerators)
-
-    def step(self) -> dict[str, Any]:
-        """Run trials until the connection closes; Tune then starts the agent again, if the grid has not ended."""
-        self._agent.serve()
-        raise ConnectionError("the connection to the driver has closed")
-
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """No-op: results are in the attempts' files."""
-
-
-def innermost(error: BaseException) -> str:
-    """The root cause of an error in one line: Ray wraps a refused token in two errors of its own."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+MAX_STARTS = 64
+"""Maximum number of trials that are being sent to their nodes at once."""
 
 
 def start_ray(address: str | None, cores: int) -> None:
@@ -104,77 +80,184 @@ def start_ray(address: str | None, cores: int) -> None:
         ray.init(address, **quiet)
 
 
-def alive_nodes() -> list[dict[str, Any]]:
-    """Ray's descriptions of the nodes that are there."""
-    return [entry for entry in ray.nodes() if entry["Alive"]]
+def alive_nodes() -> dict[str, dict[str, Any]]:
+    """Ray's descriptions of the nodes that are there, by their addresses."""
+    return {entry["NodeManagerAddress"]: entry for entry in ray.nodes() if entry["Alive"]}
 
 
-def probe(environments: Sequence[str]) -> list[tuple[Node, Mapping[str, float]]]:
-    """Every node of the cluster, described by a task on it, with the resources that Ray offers there."""
+def on_node(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a task or an actor on a node that takes nothing of its resources."""
+    return {
+        "num_cpus": 0,
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=entry["NodeID"], soft=False),
+    }
+
+
+def probe(addresses: Sequence[str], environments: Sequence[str]) -> list[tuple[Node, Mapping[str, float]]]:
+    """The nodes at some addresses, each described by a task on it, with the resources that Ray offers there."""
     entries = alive_nodes()
-    answers = [
-        ray.remote(num_cpus=0)(probe_node)
-        .options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id=entry["NodeID"], soft=False))
-        .remote(entry["NodeManagerAddress"], list(environments))
-        for entry in entries
+    tasks = [
+        ray.remote(probe_node).options(**on_node(entries[address])).remote(address, list(environments))
+        for address in addresses
     ]
-    return list(zip(ray.get(answers, timeout=PROBE_TIMEOUT_S), (entry["Resources"] for entry in entries), strict=True))
+    offers = [entries[address]["Resources"] for address in addresses]
+    return list(zip(ray.get(tasks, timeout=PROBE_TIMEOUT_S), offers, strict=True))
 
 
-def agent_resources(address: str) -> dict[str, float]:
-    """All resources that Ray offers on a node, so that no other job of Ray runs beside a trial."""
-    entry = next(entry for entry in alive_nodes() if not address or entry["NodeManagerAddress"] == address)
-    own = f"node:{entry['NodeManagerAddress']}"
-    names = [name for name in entry["Resources"] if name not in NOT_REQUESTED and not name.startswith("node:")]
-    return {own: NODE_SHARE, **{name: entry["Resources"][name] for name in names}}
+def bundle(address: str, requested: Mapping[str, float] | None) -> dict[str, float]:
+    """The resources of a trial on a node, as far as Ray counts them; all of them if nothing is requested."""
+    offer = next(entry["Resources"] for key, entry in alive_nodes().items() if address in ("", key))
+    own = next(name for name in offer if name.startswith("node:") and "internal_head" not in name)
+    amounts = offer if requested is None else requested
+    counted = [name for name in amounts if name not in NOT_REQUESTED and not name.startswith("node:")]
+    amounts = {name: min(amounts[name], offer.get(name, 0.0)) for name in counted}
+    return {own: NODE_SHARE, **{name: amount for name, amount in amounts.items() if amount}}
 
 
-def run_agents(agents: Sequence[Mapping[str, Any]], storage: Path) -> None:
-    """Run an agent on each node through Tune, until they end."""
-    trials = [{**agent, "resources": agent_resources(agent["ray_address"])} for agent in agents]
-    tuner = tune.Tuner(
-        tune.with_resources(AgentTrial, lambda config: tune.PlacementGroupFactory([config["agent"]["resources"]])),
-        param_space={"agent": tune.grid_search(trials)},
-        run_config=tune.RunConfig(
-            name="grid",
-            storage_path=str(storage),
-            verbose=0,
-            failure_config=tune.FailureConfig(max_failures=-1),
-            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-        ),
-    )
-    tuner.fit()
+class GridServer:
+    """Runs the trials that the driver sends, through Tune, on actors of the nodes."""
+
+    def __init__(self, driver: Connection) -> None:
+        self._driver, self._sending = driver, threading.Lock()
+        self._waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self._withdrawn: set[Key] = set()
+        self._servers: dict[str, Any] = {}
+        self._nodes: dict[str, Node] = {}
+        self._copies: dict[Key, list[threading.Thread]] = {}
+        self._starts = ThreadPoolExecutor(MAX_STARTS)
+        self._grid = ""
+
+    def send(self, **message: Any) -> None:
+        """Send a message to the driver."""
+        with self._sending:
+            self._driver.send(message)
+
+    def serve(self) -> None:
+        """Do what the driver asks for, until it ends."""
+        while True:
+            request = self._driver.recv()
+            kind = request.pop("do")
+            if kind == "probe":
+                addresses = [*alive_nodes()]
+                self.send(nodes=probe(addresses, request["environments"]))
+                threading.Thread(target=self._watch_nodes, args=(set(addresses),), daemon=True).start()
+            elif kind == "begin":
+                self._begin(**request)
+            elif kind == "start":
+                self._starts.submit(self._start, **request)
+            elif kind == "continue":
+                self._starts.submit(self._accept, **request)
+            elif kind == "withdraw":
+                self._withdrawn.add(request["key"])
+            elif kind == "leave":
+                self._leave(request["address"])
+            elif kind == "finish":
+                self._waiting.put(None)
+
+    def _watch_nodes(self, known: set[str]) -> None:
+        """Tell the driver which nodes have come and gone."""
+        while True:
+            time.sleep(LOOK_S)
+            addresses = set(alive_nodes())
+            if addresses != known:
+                for address in known - addresses:
+                    self._servers.pop(address, None)
+                self.send(alive=sorted(addresses))
+                known = addresses
+
+    def _begin(self, grid: str, folder: Path, nodes: Sequence[Node], callbacks: bytes) -> None:
+        """Begin a grid: Tune runs in a thread of its own."""
+        self._grid, self._waiting = grid, SimpleQueue()
+        self._nodes = {node.address: node for node in nodes}
+        for address in self._nodes:
+            self._server(address)
+
+        def run() -> None:
+            try:
+                run_trials(self._waiting, self._withdrawn, self._ended, folder, loads(callbacks))
+                self.send(finished=True)
+            except BaseException as error:
+                self.send(error=innermost(error))
+
+        threading.Thread(target=run, name="tune", daemon=True).start()
+
+    def _server(self, address: str) -> Any:
+        """The actor of a node, started if necessary."""
+        if address not in self._servers:
+            entry = next(entry for key, entry in alive_nodes().items() if address in ("", key))
+            options = {**on_node(entry), "name": server_name(address), "get_if_exists": True, "max_restarts": -1}
+            self._servers[address] = ray.remote(NodeServer).options(**options).remote(self._nodes[address])
+            self._servers[address].sweep.remote(self._grid)
+        return self._servers[address]
+
+    def _leave(self, address: str) -> None:
+        """End the actor of a node that has no further trials, so that the cluster may end the node."""
+        if server := self._servers.pop(address, None):
+            ray.kill(server)
+
+    def _start(
+        self, key: Key, config: dict[str, Any], requested: Sequence[Mapping[str, float] | None], **job: Any
+    ) -> None:
+        """Send the first job of a trial to its nodes, then hand the trial to Tune."""
+        addresses = config[OWN]["nodes"]
+        if self._accept(key, addresses, **job):
+            try:
+                config[OWN]["bundles"] = [bundle(*pair) for pair in zip(addresses, requested, strict=True)]
+            except StopIteration:
+                self._ended(key, "its node was lost")
+            else:
+                self._waiting.put(config)
+
+    def _accept(
+        self, key: Key, addresses: Sequence[str], job: Mapping[str, Any], code: Mapping[str, Mapping[str, bytes]]
+    ) -> bool:
+        """Send a job to its nodes; return whether they have taken it."""
+        try:
+            for address in addresses:
+                server = self._server(address)
+                if folder := ray.get(server.accept.remote(key, job, code.get(address, {}))):
+                    copy = threading.Thread(target=self._copy, args=(server, key, folder, job["folder"]), daemon=True)
+                    self._copies.setdefault(key, []).append(copy)
+                    copy.start()
+        except Exception as error:  # such as a full disk, or a node that was just lost
+            self._ended(key, innermost(error))
+            return False
+        return True
+
+    def _copy(self, server: Any, key: Key, folder: str, target: str) -> None:
+        """Send the driver what a job writes on a node whose disk the driver does not see."""
+        with suppress(ray.exceptions.RayError):  # the node was lost; the trial ends with an error of Tune
+            for reference in server.files.options(num_returns="streaming").remote(key, folder):
+                name, data = ray.get(reference)
+                self.send(data=data, name=name, folder=target)
+
+    def _ended(self, key: Key, error: str) -> None:
+        """Tell the driver that a trial has ended, after what its nodes have written."""
+
+        def finish() -> None:
+            for server in list(self._servers.values()) if error else ():
+                with suppress(ray.exceptions.RayError):
+                    ray.get(server.cancel.remote(key))
+            for copy in self._copies.pop(key, ()):
+                copy.join()
+            self.send(ended=key, reason=error)
+
+        self._starts.submit(finish)
 
 
 def main() -> None:
-    """Serve the driver: start Ray, describe nodes, run agents."""
-    settings = json.loads(sys.stdin.buffer.readline())
+    """Serve the driver."""
+    driver = Connection(int(sys.argv[1]))
+    settings = driver.recv()
     adopt_orphans()
-    driver = Client(settings["listener"], authkey=bytes.fromhex(settings["key"]))
-    sending = threading.Lock()
-
-    def send(**message: Any) -> None:
-        with sending:
-            driver.send(message)
-
-    def beat() -> None:
-        while True:
-            send(alive=[entry["NodeManagerAddress"] for entry in alive_nodes()])
-            time.sleep(HEARTBEAT_S)
-
+    server = GridServer(driver)
     try:
         start_ray(settings["address"], settings["cores"])
-        send(started=ray.util.get_node_ip_address())
-        threading.Thread(target=beat, name="heartbeat", daemon=True).start()
-        while True:
-            request = driver.recv()
-            if "probe" in request:
-                send(nodes=probe(request["probe"]))
-            else:
-                run_agents(request["agents"], Path(settings["storage"]))
+        server.send(started=ray.util.get_node_ip_address())
+        server.serve()
     except Exception as error:
         with suppress(OSError):  # the driver has ended
-            send(error=innermost(error))
+            server.send(error=innermost(error))
     end()
 
 

@@ -57,6 +57,7 @@ class Placement:
     environment: str = ""
     lock: str = ""
     resources: tuple[tuple[str, float], ...] = ()
+    node_count: int = 1
 
 
 def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | str:

@@ -47,26 +47,26 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkItem:
-    """One attempt (from 1) at a trial, or a check.
+class Check:
+    """A check (`raybench.checks`) and the key of its result."""
 
-    If `check` is set, that check runs on the trial's placement.
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """One attempt (from 1) at a trial.
 
     Attributes:
-        key: for a check: identifies its result.
-        needs: for a trial: the keys of the checks that must run before it, if they are part of the work.
+        checks: those that run before it on its placement, because no earlier trial had them.
+        needs: the keys of all checks that must have run before it.
     """
 
     trial: Trial
     attempt: int = 1
-    check: str = ""
-    key: str = ""
+    checks: tuple[Check, ...] = ()
     needs: frozenset[str] = frozenset()
-
-    @property
-    def name(self) -> str:
-        """Its name in events."""
-        return self.key if self.check else self.trial.trial_id
 
 
 @dataclass(frozen=True)

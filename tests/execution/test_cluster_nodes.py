@@ -1,18 +1,16 @@
 """What is known of a cluster's nodes, and files on their way home: without Ray."""
 
 import importlib.util
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from multiprocessing.connection import Listener
 from pathlib import Path
 
 import pytest
 
 from raybench.core.cell import UNKNOWN_CELL
+from raybench.core.events import events_file
 from raybench.core.job import Job
 from raybench.devices import Hardware
-from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_files, take_files
-from raybench.execution.node_agent import NodeAgent
+from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_file, remove_abandoned, take_files
 from raybench.execution.ray_executor import limit_to_ray
 from raybench.execution.ray_settings import MEMORY, RAY_PROGRAMS, RAY_SETTINGS, private_to_user
 from raybench.planning.node import Node
@@ -54,22 +52,28 @@ def test_data_are_required_on_the_node(data, said):
 
 def test_files_of_a_trial_are_returned(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    home = tmp_path / "home" / "attempt-1"
+    home = tmp_path / "grid" / "attempts" / "t-r0" / "run-1"
     job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, {}, "", str(home))
-    away = local_folder(job)
-    assert away.folder.startswith(str(tmp_path / "cache"))
-    (home.parent / "attempt-2").mkdir(parents=True)
-    shared = replace(job, folder=str(home.parent / "attempt-2"))
+    away = Path(local_folder(job).folder)
+    assert away.is_relative_to(tmp_path / "cache")
+    (home.parent / "run-2").mkdir(parents=True)
+    shared = replace(job, folder=str(home.parent / "run-2"))
     assert local_folder(shared) == shared, "the disk is shared"
 
-    (Path(away.folder) / "inner").mkdir()
-    (Path(away.folder) / "inner" / "a.txt").write_text("a")
-    files = take_files(Path(away.folder))
+    (away / "inner").mkdir()
+    (away / "inner" / "a.txt").write_text("a")
+    lost = Path(local_folder(replace(job, folder=str(home.parent / "run-3"))).folder)
+    events_file(lost).touch()
+    files = dict(take_files(away))
     assert files == {"inner/a.txt": b"a"}
-    assert not Path(away.folder).exists()
-    put_files(home, files | {"../outside": b"x", "/tmp/raybench-outside": b"x"})
-    assert (home / "inner" / "a.txt").read_text() == "a"
+    assert not away.exists()
+    for name, data in (files | {"../outside": b"x", "/tmp/raybench-outside": b"x", "": b"{}\n"}).items():
+        put_file(home, name, data)
+    assert (home / "inner" / "a.txt").read_text() == "a" and events_file(home).read_text() == "{}\n"
     assert not (home.parent / "outside").exists() and not Path("/tmp/raybench-outside").exists()
+
+    remove_abandoned(tmp_path / "grid")
+    assert not lost.exists(), "its node was lost before its files were returned"
 
 
 def test_node_without_the_folder_gets_copies(tmp_path, monkeypatch):
@@ -91,25 +95,10 @@ def test_large_files_stay_on_their_node(tmp_path, monkeypatch):
     monkeypatch.setattr("raybench.execution.files.MAX_SENT_BYTES", 3)
     (tmp_path / "large").write_text("four")
     (tmp_path / "small").write_text("one")
-    files = take_files(tmp_path)
+    files = dict(take_files(tmp_path))
     assert files["small"] == b"one"
     assert files[LEFT].decode() == f"{tmp_path}/large\n"
     assert (tmp_path / "large").exists()
-
-
-def test_error_of_a_node_ends_the_trial(tmp_path, monkeypatch):
-    """A node on whose disk nothing can be written; the driver must not wait."""
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, {"folder": ""}, "", str(tmp_path / "away" / "attempt"))
-    with Listener(authkey=b"key") as listener, ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: NodeAgent(listener.address, b"key", "node", {}).serve())
-        with listener.accept() as driver:
-            assert driver.recv()["node"] == "node"
-            driver.send({"job": job.to_json(), "code": {}, "remote": True})
-            assert driver.poll(30)
-            event = driver.recv()["event"]
-    assert (event["status"], event["error"]["type"]) == ("failed", "NotADirectoryError")
 
 
 def test_ray_still_knows_our_names(tmp_path):

@@ -1,0 +1,206 @@
+"""The trials of a grid as trials of Ray Tune.
+
+The plan decides which trial is next and on which nodes; Tune starts, watches and ends it. `PlanSearcher` hands out what
+the driver has sent, `GridTrial` is Tune's actor of a trial, which iterates over the events of the `NodeServer` that
+runs it, and `EndCallback` reports its end. A result of Tune is an epoch: its number, its seconds of training and its
+metrics. The files of an attempt, not these results, are what raybench reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import ray
+from ray import tune
+from ray.tune.logger import JsonLoggerCallback
+from ray.tune.result import RESULT_DUPLICATE
+from ray.tune.schedulers import FIFOScheduler
+from ray.tune.search import Searcher
+
+from raybench.core.events import ENDS, Event
+from raybench.core.status import TrialStatus
+from raybench.execution.node_server import Key
+from raybench.execution.ray_settings import OWN
+from raybench.results.epoch_decoding import epoch_of
+from raybench.results.timing import epoch_seconds
+
+Ended = Callable[[Key, str], None]
+"""Called at the end of a trial with the error of Tune, or an empty text."""
+
+
+def server_name(address: str) -> str:
+    """The name of the actor of a node."""
+    return f"raybench-node-{address}"
+
+
+def key_of(config: Mapping[str, Any]) -> Key:
+    """The trial and attempt of a config."""
+    return config[OWN]["trial"], config[OWN]["attempt"]
+
+
+def resources_of(config: Mapping[str, Any]) -> tune.PlacementGroupFactory:
+    """The resources of a trial: a bundle for each of its nodes."""
+    return tune.PlacementGroupFactory(config[OWN]["bundles"], strategy="STRICT_SPREAD")
+
+
+class TrialFailed(Exception):
+    """A trial without a result, such as one whose code has raised an error."""
+
+
+class GridTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
+    """Tune's actor of one trial after another; the training runs in processes of the nodes' actors."""
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Note the first trial."""
+        self.reset_config(config)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Note the next trial."""
+        self._key, self._nodes = key_of(new_config), new_config[OWN]["nodes"]
+        self._events: Any = None
+        self._result: dict[str, Any] = {}
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """Return the next epoch of the trial; at its end, the last one with a status other than `completed`.
+
+        Raises:
+            TrialFailed: the trial has ended without a result.
+        """
+        if self._events is None:
+            by_ray = ray.get_runtime_context().get_accelerator_ids()
+            servers = [ray.get_actor(server_name(address)) for address in self._nodes]
+            self._events = servers[0].run.options(num_returns="streaming").remote(self._key, by_ray)
+        for reference in self._events:
+            event: Event = ray.get(reference)
+            if event["event"] == "epoch_ended":
+                seconds = epoch_seconds(epoch_of(event["epoch"], event))
+                self._result = {"epoch": event["epoch"], "epoch_s": seconds, **event["metrics"]}
+                return self._result
+            if event["event"] in ENDS:
+                if TrialStatus(event["status"]).is_failure:
+                    error = event["error"] or {}
+                    raise TrialFailed(f"{event['status']}: {error.get('type')}: {error.get('message')}")
+                if self._result and event["status"] == TrialStatus.COMPLETED:
+                    return {RESULT_DUPLICATE: True, "done": True}  # nothing that callbacks have not seen
+                return {**self._result, "status": event["status"], "done": True}
+        raise TrialFailed("its process ended without a result")
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """No-op: results are in the attempts' files."""
+
+
+class _Unsaved:
+    """A part of an experiment that Tune's record of it leaves out."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+
+class PlanSearcher(_Unsaved, Searcher):  # type: ignore[misc]
+    """Hands out the trials that the driver has sent, in their order."""
+
+    def __init__(self, waiting: SimpleQueue[dict[str, Any] | None]) -> None:
+        super().__init__()
+        self._waiting, self._running = waiting, 0
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        """The next config; None if there is none yet, and the end of the search after the last.
+
+        While a trial runs, Tune must not wait here. Without one it does: Tune itself would ask again after a second.
+        """
+        if self._running and self._waiting.empty():
+            return None
+        config = self._waiting.get()
+        if config is None:
+            return str(Searcher.FINISHED)
+        self._running += 1
+        return config
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Note the end of a trial."""
+        self._running -= 1
+
+    def save(self, checkpoint_path: str) -> None:
+        """No-op: the plan is made again from the grid and the attempts' files."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """No-op."""
+
+
+class PlanScheduler(_Unsaved, FIFOScheduler):  # type: ignore[misc]
+    """Ends trials that have not begun and that the driver has taken back."""
+
+    def __init__(self, withdrawn: set[Key]) -> None:
+        super().__init__()
+        self._withdrawn = withdrawn
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+        """End such trials, then choose as usual."""
+        for trial in tune_controller.get_trials() if self._withdrawn else ():
+            key = key_of(trial.config)
+            if key in self._withdrawn and not trial.is_finished():
+                self._withdrawn.discard(key)
+                if trial.status == trial.PENDING:
+                    tune_controller.stop_trial(trial)
+        return super().choose_trial_to_run(tune_controller)
+
+
+class EndCallback(_Unsaved, tune.Callback):  # type: ignore[misc]
+    """Reports the end of each trial."""
+
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
+
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Report a trial with a result."""
+        self._ended(key_of(trial.config), "")
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        """Report a trial without one."""
+        self._ended(key_of(trial.config), innermost(trial.get_error()))
+
+
+def innermost(error: BaseException | None) -> str:
+    """The root cause of an error in one line: Ray wraps an error of an actor in several of its own."""
+    while error is not None and (cause := getattr(error, "cause", None) or error.__cause__):
+        error = cause
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def run_trials(
+    waiting: SimpleQueue[dict[str, Any] | None],
+    withdrawn: set[Key],
+    ended: Ended,
+    folder: Path,
+    callbacks: Sequence[tune.Callback],
+) -> None:
+    """Run trials until the end of the search.
+
+    Args:
+        waiting: their configs; None ends the search.
+        withdrawn: keys of trials that are not to begin.
+        folder: of Tune's own record of the experiment, which `ray.tune.ExperimentAnalysis` reads.
+    """
+    tune.Tuner(
+        tune.with_resources(GridTrial, resources_of),
+        tune_config=tune.TuneConfig(
+            search_alg=PlanSearcher(waiting),
+            scheduler=PlanScheduler(withdrawn),
+            num_samples=-1,
+            reuse_actors=True,
+            trial_name_creator=lambda trial: trial.config[OWN]["label"],
+            trial_dirname_creator=lambda trial: "{}-{}".format(*key_of(trial.config)),
+        ),
+        run_config=tune.RunConfig(
+            name=folder.name,
+            storage_path=str(folder.parent),
+            verbose=0,
+            callbacks=[EndCallback(ended), JsonLoggerCallback(), *callbacks],
+            failure_config=tune.FailureConfig(max_failures=0),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+        ),
+    ).fit()
