@@ -381,8 +381,7 @@ class _Grid:
         self._follow(running)
         del self._running[running.key]
         ends = [event for event in running.last if event["event"] in ENDS]
-        if not ends and not running.has_begun and running.is_withdrawn:
-            self._schedule.release(*running.key, begun=False)
+        if not ends and not running.has_begun and self._schedule.put_back(*running.key, running.is_withdrawn):
             return
         if not ends:
             reason: dict[str, Any] = {"type": "WorkerLost", "message": error or "Ray's worker or its node was lost"}

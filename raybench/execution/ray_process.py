@@ -66,8 +66,8 @@ NODE_SHARE = 0.001
 
 NOT_REQUESTED = ("memory", "object_store_memory")
 
-MAX_STARTS = 64
-"""Maximum number of trials that are being sent to their nodes at once."""
+MAX_ENDS = 64
+"""Maximum number of ended trials of which files are being copied at once."""
 
 
 def start_ray(address: str | None, cores: int) -> None:
@@ -124,7 +124,7 @@ class GridServer:
         self._servers: dict[str, Any] = {}
         self._nodes: dict[str, Node] = {}
         self._copies: dict[Key, list[threading.Thread]] = {}
-        self._starts = ThreadPoolExecutor(MAX_STARTS)
+        self._starts, self._ends = ThreadPoolExecutor(1), ThreadPoolExecutor(MAX_ENDS)  # starts keep their order
         self._grid = ""
 
     def send(self, **message: Any) -> None:
@@ -242,7 +242,7 @@ class GridServer:
                 copy.join()
             self.send(ended=key, reason=error)
 
-        self._starts.submit(finish)
+        self._ends.submit(finish)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from operator import itemgetter
 from raybench.devices import KINDS
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement
-from raybench.planning.plan import WorkItem
+from raybench.planning.plan import Check, WorkItem
 
 
 @dataclass(frozen=True)
@@ -227,12 +227,37 @@ class Schedule:
         self._checks.discard(key)
         self._blocked = False
 
-    def release(self, name: str, attempt: int, lost: bool = False, begun: bool = True) -> Assignment | None:
-        """Release the resources of an ended attempt.
+    def release(self, name: str, attempt: int, lost: bool = False) -> None:
+        """Release the resources of an ended attempt; a lost trial is first in the order while retries remain."""
+        if assignment := self._remove(name, attempt):
+            work, checks = assignment.work, self._missing(assignment.work)
+            if lost and self._losses[name] < self._retries:
+                self._losses[name] += 1
+                self._add_first(replace(work, attempt=work.attempt + 1, checks=checks))
+            else:
+                self._checks.difference_update(check.key for check in checks)
+            if self.finished:
+                self.add(self._more())
 
-        A lost trial is put at the front again while retries remain; one that was not begun, as the same attempt.
+    def put_back(self, name: str, attempt: int, withdrawn: bool) -> bool:
+        """Put an attempt that has not begun at the front again; return False if it is out of retries.
+
+        Args:
+            withdrawn: whether it was taken back, and not lost.
         """
-        held = [*self._running.values(), *self._ahead.values()]
+        if not withdrawn and self._losses[name] >= self._retries:
+            return False
+        if assignment := self._remove(name, attempt):
+            self._losses[name] += not withdrawn
+            self._add_first(replace(assignment.work, checks=self._missing(assignment.work)))
+        return True
+
+    def _missing(self, work: WorkItem) -> tuple[Check, ...]:
+        return tuple(check for check in work.checks if check.key in self._checks)
+
+    def _remove(self, name: str, attempt: int) -> Assignment | None:
+        """Take an attempt off its nodes, and begin the one that was handed out ahead; None if it is not there."""
+        held = (*self._running.values(), *self._ahead.values())
         assignment = next((a for a in held if (a.work.trial.trial_id, a.work.attempt) == (name, attempt)), None)
         if assignment is None:
             return None
@@ -246,14 +271,4 @@ class Schedule:
             if self._with_room(following.work, nodes):
                 self._begin(self._ahead.pop(following.nodes[0].name))
         self._blocked = False
-        work, checks = assignment.work, tuple(c for c in assignment.work.checks if c.key in self._checks)
-        if not begun:
-            self._add_first(replace(work, checks=checks))
-        elif lost and self._losses[name] < self._retries:
-            self._losses[name] += 1
-            self._add_first(replace(work, attempt=work.attempt + 1, checks=checks))
-        else:
-            self._checks.difference_update(check.key for check in checks)
-        if self.finished:
-            self.add(self._more())
         return assignment

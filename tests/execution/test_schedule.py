@@ -167,7 +167,7 @@ def test_the_next_trial_is_handed_out_while_one_runs():
     assert names_of(start_all(schedule, ahead=True)) == ["a", "b"]
     schedule.release("a-r0", 1)
     assert names_of(start_all(schedule, ahead=True)) == ["c"], "b runs now"
-    schedule.release("c-r0", 1, begun=False)
+    assert schedule.put_back("c-r0", 1, withdrawn=True)
     schedule.release("b-r0", 1)
     assert names_of(start_all(schedule, ahead=True)) == ["c"], "it was taken back"
     schedule.release("c-r0", 1)
@@ -191,13 +191,14 @@ def test_exclusive_trials():
     assert not first.exclusive and not second.exclusive
 
 
-def test_release_of_attempts_that_do_not_run():
-    schedule = Schedule([work("a")], [BOX])
-    assert schedule.release("a-r0", 1) is None
+def test_attempts_that_did_not_begin():
+    schedule = Schedule([work("a")], [BOX], retries=1)
+    schedule.release("a-r0", 1)  # it does not run
     start_all(schedule)
-    assert schedule.release("a-r0", 2) is None, "another attempt"
-    assert schedule.release("a-r0", 1, begun=False) is not None
-    assert start_all(schedule)[0].work.attempt == 1, "it was not begun, so that no attempt is over"
+    schedule.release("a-r0", 2)  # another attempt
+    for withdrawn, is_back in ((True, True), (False, True), (True, True), (False, False)):
+        assert schedule.put_back("a-r0", 1, withdrawn) is is_back
+        assert names_of(start_all(schedule)) == (["a"] if is_back else [])
 
 
 def test_everything_is_given_back_whatever_the_order():
