@@ -136,7 +136,7 @@ class Display(ProgressListener):
         self._waiting: dict[str, Cell] = {}
         self._estimator = Estimator()
         self._errors: set[str] = set()  # that were printed, each with its line of code
-        self._ended: set[str] = set()  # without lost trials that are being retried
+        self._ended: set[str] = set()  # without lost trials
         self._said: set[tuple[str, bool, bool]] = set()  # comparisons that are settled or out of reach
         self._last_line = 0.0
         self._began = self._phase_began = time.monotonic()
@@ -294,7 +294,8 @@ class Display(ProgressListener):
 
     def _over(self, trial: str, event: Event) -> None:
         running = self._running.pop(trial, None)
-        self._ended.add(trial)
+        if event["status"] != TrialStatus.LOST:  # it runs again, now or by the same command
+            self._ended.add(trial)
         attempt = self._history.attempts[trial, event["attempt"]]
         self._estimator.learn(attempt)
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""

@@ -32,6 +32,7 @@ from raybench.core.job import Job
 from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
+from raybench.core.text import join_words
 from raybench.devices import KINDS, Hardware, hosted
 from raybench.devices.program import OWN_THREADS
 from raybench.environments import own_environ
@@ -381,10 +382,13 @@ class _Grid:
         self._follow(running)
         del self._running[running.key]
         ends = [event for event in running.last if event["event"] in ENDS]
-        if not ends and not running.has_begun and self._schedule.put_back(*running.key, running.is_withdrawn):
+        names = [node.name for node in running.assignment.nodes]
+        was_withdrawn = running.is_withdrawn or not self._present.issuperset(names)
+        if not ends and not running.has_begun and self._schedule.put_back(*running.key, was_withdrawn):
             return
         if not ends:
-            reason: dict[str, Any] = {"type": "WorkerLost", "message": error or "Ray's worker or its node was lost"}
+            message = error or f"Ray's worker on {join_words(names)} was lost, or the node itself"
+            reason: dict[str, Any] = {"type": "WorkerLost", "message": message}
             if os.strerror(errno.ENOSPC) in error:
                 reason["disk_full"] = True
             ends = [events.trial_ended(*running.key, TrialStatus.LOST, error=reason)]

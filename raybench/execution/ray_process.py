@@ -61,6 +61,9 @@ PROBE_TIMEOUT_S = 120.0
 LOOK_S = 2.0
 """Seconds between two looks at which nodes Ray has."""
 
+RESTART_S = 0.5
+"""Seconds between two calls of an actor that Ray starts again, or whose node may be lost."""
+
 NODE_SHARE = 0.001
 """Fraction of a node's own resource, which places a trial on that node."""
 
@@ -119,6 +122,7 @@ class GridServer:
 
     def __init__(self, driver: Connection) -> None:
         self._driver, self._sending = driver, threading.Lock()
+        self._alive, self._looking = set[str](), threading.Lock()
         self._waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._withdrawn: set[Key] = set()
         self._servers: dict[str, Any] = {}
@@ -140,7 +144,8 @@ class GridServer:
             if kind == "probe":
                 addresses = [*alive_nodes()]
                 self.send(nodes=probe(addresses, request["environments"]))
-                threading.Thread(target=self._watch_nodes, args=(set(addresses),), daemon=True).start()
+                self._alive = set(addresses)
+                threading.Thread(target=self._watch_nodes, daemon=True).start()
             elif kind == "begin":
                 self._begin(**request)
             elif kind == "start":
@@ -154,16 +159,21 @@ class GridServer:
             elif kind == "finish":
                 self._waiting.put(None)
 
-    def _watch_nodes(self, known: set[str]) -> None:
-        """Tell the driver which nodes have come and gone."""
+    def _watch_nodes(self) -> None:
         while True:
             time.sleep(LOOK_S)
+            self._look()
+
+    def _look(self) -> set[str]:
+        """Tell the driver which nodes have come and gone; return the addresses of those that are there."""
+        with self._looking:
             addresses = set(alive_nodes())
-            if addresses != known:
-                for address in known - addresses:
+            if addresses != self._alive:
+                for address in self._alive - addresses:
                     self._servers.pop(address, None)
+                self._alive = addresses
                 self.send(alive=sorted(addresses))
-                known = addresses
+            return addresses
 
     def _begin(self, grid: str, folder: Path, nodes: Sequence[Node], callbacks: bytes) -> None:
         """Begin a grid: Tune runs in a thread of its own."""
@@ -214,9 +224,8 @@ class GridServer:
         """Send a job to its nodes; return whether they have taken it."""
         try:
             for address in addresses:
-                server = self._server(address)
-                if folder := ray.get(server.accept.remote(key, job, code.get(address, {}))):
-                    copy = threading.Thread(target=self._copy, args=(server, key, folder, job["folder"]), daemon=True)
+                if folder := self._on_server(address, "accept", key, job, code.get(address, {})):
+                    copy = threading.Thread(target=self._copy, args=(address, key, folder, job["folder"]), daemon=True)
                     self._copies.setdefault(key, []).append(copy)
                     copy.start()
         except Exception as error:  # such as a full disk, or a node that was just lost
@@ -224,10 +233,20 @@ class GridServer:
             return False
         return True
 
-    def _copy(self, server: Any, key: Key, folder: str, target: str) -> None:
+    def _on_server(self, address: str, method: str, *arguments: Any) -> Any:
+        """Call a method of a node's actor; wait while it restarts, unless Ray says that the node is lost."""
+        while True:
+            try:
+                return ray.get(getattr(self._server(address), method).remote(*arguments))
+            except ray.exceptions.RayActorError:
+                time.sleep(RESTART_S)
+                if address and address not in self._look():
+                    raise
+
+    def _copy(self, address: str, key: Key, folder: str, target: str) -> None:
         """Send the driver what a job writes on a node whose disk the driver does not see."""
         with suppress(ray.exceptions.RayError):  # the node was lost; the trial ends with an error of Tune
-            for reference in server.files.options(num_returns="streaming").remote(key, folder):
+            for reference in self._server(address).files.options(num_returns="streaming").remote(key, folder):
                 name, data = ray.get(reference)
                 self.send(data=data, name=name, folder=target)
 

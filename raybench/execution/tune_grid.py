@@ -165,9 +165,11 @@ class EndCallback(_Unsaved, tune.Callback):  # type: ignore[misc]
 
 
 def innermost(error: BaseException | None) -> str:
-    """The root cause of an error in one line: Ray wraps an error of an actor in several of its own."""
+    """The root cause of an error in one line, without the errors in which Ray wraps it; "" for the loss of an actor."""
     while error is not None and (cause := getattr(error, "cause", None) or error.__cause__):
         error = cause
+    if error is None or isinstance(error, ray.exceptions.RayActorError):
+        return ""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 

@@ -131,7 +131,11 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
     if (per_device := per_device_batch_size(cell)) is not MISSING:
         own |= {PER_DEVICE: per_device}
     values = own | {
-        "count": cell.device.devices or 1,
+        "count": (cell.device.devices or 1) // cell.device.node_count,
+        "nodes": cell.device.node_count,
+        "node_rank": job.node_rank,
+        "master_addr": job.master_address,
+        "master_port": job.master_port,
         "seed": job.seed,
         "device": cell.device.kind,
         "threads": cell.device.threads,

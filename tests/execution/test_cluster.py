@@ -16,7 +16,7 @@ TRAIN = """
 import time
 
 
-def train(trial, *, pause: float):
+def train(trial, *, pause: float = 2.0, part: int = 1):
     trial.checkpoint(lambda path: path.write_text("saved"), lambda path: path.read_text())
     for epoch in trial.epochs():
         time.sleep(pause)
@@ -48,10 +48,8 @@ name: leaving
 {COMMON}
 epochs: 6
 checkpoint_every: 1
-axes: {{device: [any, there], params.pause: [2.0]}}
-include: [{{device: any, params.pause: 1.9}}]
-overrides:
-- {{when: {{device: there}}, set: {{params: {{pause: 2.1}}}}}}
+axes: {{device: [any, there], params.part: [1]}}
+include: [{{device: any, params.part: 2}}]
 """
 
 

@@ -14,7 +14,7 @@ from raybench.execution.files import LEFT, code_files, local_code, local_folder,
 from raybench.execution.ray_executor import limit_to_ray
 from raybench.execution.ray_settings import MEMORY, RAY_PROGRAMS, RAY_SETTINGS, private_to_user
 from raybench.planning.node import Node
-from raybench.planning.placement import Placement, ResourceRequest, find_placement
+from raybench.planning.placement import Placement, ResourceRequest, find_placements
 from raybench.workloads import read_workload
 from raybench.workloads.command import Command
 
@@ -29,7 +29,7 @@ def test_plan_is_limited_to_rays_resources():
     assert (found.cores, found.find("cuda")[0].ids, found.resources) == (3, ("0",), {"GPU": 1.0, "big": 2.0})
     none = limit_to_ray(NODE, {"GPU": 2.0})
     assert none.cores == 0
-    assert find_placement(ResourceRequest("cuda", "torch", "fp32"), [none]) == "needs 1 core; box has 0"
+    assert find_placements(ResourceRequest("cuda", "torch", "fp32"), [none]) == "needs 1 core; box has 0"
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_plan_is_limited_to_rays_resources():
     ],
 )
 def test_data_are_required_on_the_node(data, said):
-    found = find_placement(
+    found = find_placements(
         ResourceRequest("cpu", "torch", "fp32", data=("mnist", "sha256:2")), [replace(NODE, data=data)]
     )
-    assert found == said if said else isinstance(found, Placement)
+    assert found == said if said else isinstance(found[0], Placement)
 
 
 def test_files_of_a_trial_are_returned(tmp_path, monkeypatch):
