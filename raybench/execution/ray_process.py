@@ -50,7 +50,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noq
 
 from raybench.execution.node_server import Key, NodeServer  # noqa: E402
 from raybench.execution.ray_settings import MEMORY, OWN  # noqa: E402
-from raybench.execution.tune_grid import innermost, run_trials, server_name  # noqa: E402
+from raybench.execution.tune_grid import LOSSES, innermost, run_trials, server_name  # noqa: E402
 from raybench.planning.node import Node, probe_node  # noqa: E402
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
@@ -128,7 +128,8 @@ class GridServer:
         self._servers: dict[str, Any] = {}
         self._nodes: dict[str, Node] = {}
         self._copies: dict[Key, list[threading.Thread]] = {}
-        self._starts, self._ends = ThreadPoolExecutor(1), ThreadPoolExecutor(MAX_ENDS)  # starts keep their order
+        self._starts: dict[str, ThreadPoolExecutor] = {}  # by node, on which trials start in their order
+        self._ends = ThreadPoolExecutor(MAX_ENDS)
         self._grid = ""
 
     def send(self, **message: Any) -> None:
@@ -149,15 +150,18 @@ class GridServer:
             elif kind == "begin":
                 self._begin(**request)
             elif kind == "start":
-                self._starts.submit(self._start, **request)
+                self._starter(request["config"][OWN]["nodes"]).submit(self._start, **request)
             elif kind == "continue":
-                self._starts.submit(self._accept, **request)
+                self._starter(request["addresses"]).submit(self._accept, **request)
             elif kind == "withdraw":
                 self._withdrawn.add(request["key"])
             elif kind == "leave":
                 self._leave(request["address"])
             elif kind == "finish":
                 self._waiting.put(None)
+
+    def _starter(self, addresses: Sequence[str]) -> ThreadPoolExecutor:
+        return self._starts.setdefault(addresses[0], ThreadPoolExecutor(1))
 
     def _watch_nodes(self) -> None:
         while True:
@@ -213,8 +217,11 @@ class GridServer:
         if self._accept(key, addresses, **job):
             try:
                 config[OWN]["bundles"] = [bundle(*pair) for pair in zip(addresses, requested, strict=True)]
-            except StopIteration:
-                self._ended(key, "its node was lost")
+            except StopIteration:  # a node was just lost
+                self._withdrawn.add(key)
+            if key in self._withdrawn:
+                self._withdrawn.discard(key)
+                self._ended(key, True)
             else:
                 self._waiting.put(config)
 
@@ -229,7 +236,7 @@ class GridServer:
                     self._copies.setdefault(key, []).append(copy)
                     copy.start()
         except Exception as error:  # such as a full disk, or a node that was just lost
-            self._ended(key, innermost(error))
+            self._ended(key, True, innermost(error))
             return False
         return True
 
@@ -238,7 +245,7 @@ class GridServer:
         while True:
             try:
                 return ray.get(getattr(self._server(address), method).remote(*arguments))
-            except ray.exceptions.RayActorError:
+            except LOSSES:
                 time.sleep(RESTART_S)
                 if address and address not in self._look():
                     raise
@@ -250,11 +257,12 @@ class GridServer:
                 name, data = ray.get(reference)
                 self.send(data=data, name=name, folder=target)
 
-    def _ended(self, key: Key, error: str) -> None:
+    def _ended(self, key: Key, is_error: bool, error: str = "") -> None:
         """Tell the driver that a trial has ended, after what its nodes have written."""
 
         def finish() -> None:
-            for server in list(self._servers.values()) if error else ():
+            self._look()  # the driver has to know first that a node is gone
+            for server in list(self._servers.values()) if is_error else ():
                 with suppress(ray.exceptions.RayError):
                     ray.get(server.cancel.remote(key))
             for copy in self._copies.pop(key, ()):

@@ -27,8 +27,11 @@ from raybench.execution.ray_settings import OWN
 from raybench.results.epoch_decoding import epoch_of
 from raybench.results.timing import epoch_seconds
 
-Ended = Callable[[Key, str], None]
-"""Called at the end of a trial with the error of Tune, or an empty text."""
+LOSSES = (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError)
+"""Errors of a call whose actor, or the node of it, is lost or not there yet."""
+
+Ended = Callable[[Key, bool, str], None]
+"""Called at the end of a trial: whether Tune has an error, and which one, if it is not the loss of an actor."""
 
 
 def server_name(address: str) -> str:
@@ -145,6 +148,7 @@ class PlanScheduler(_Unsaved, FIFOScheduler):  # type: ignore[misc]
             if key in self._withdrawn and not trial.is_finished():
                 self._withdrawn.discard(key)
                 if trial.status == trial.PENDING:
+                    trial.init_local_path()  # the record of a trial's end needs its folder
                     tune_controller.stop_trial(trial)
         return super().choose_trial_to_run(tune_controller)
 
@@ -157,18 +161,18 @@ class EndCallback(_Unsaved, tune.Callback):  # type: ignore[misc]
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         """Report a trial with a result."""
-        self._ended(key_of(trial.config), "")
+        self._ended(key_of(trial.config), False, "")
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         """Report a trial without one."""
-        self._ended(key_of(trial.config), innermost(trial.get_error()))
+        self._ended(key_of(trial.config), True, innermost(trial.get_error()))
 
 
 def innermost(error: BaseException | None) -> str:
     """The root cause of an error in one line, without the errors in which Ray wraps it; "" for the loss of an actor."""
     while error is not None and (cause := getattr(error, "cause", None) or error.__cause__):
         error = cause
-    if error is None or isinstance(error, ray.exceptions.RayActorError):
+    if error is None or isinstance(error, LOSSES):
         return ""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
