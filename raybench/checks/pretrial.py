@@ -1,4 +1,4 @@
-"""Checks before a grid's trials: weight decay, and the peak rates of devices with the work of the model (roofline).
+"""Checks before a grid's trials: weight decay, the peak rates of devices with the work of the model, the network.
 
 A check is inserted before the first trial that needs it, and its result is a label of all trials that share it.
 Training functions and commands get the peak rates if the grid says how many FLOPs they need: raybench has neither their
@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raybench.checks import roofline, weight_decay
+from raybench.checks import all_reduce, roofline, weight_decay
 from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.job import Job
@@ -23,7 +23,7 @@ from raybench.planning.plan import Check, WorkItem
 from raybench.planning.resolve import ResolvedCell
 from raybench.results.attempt import Attempt
 
-_CHECKS: dict[str, Any] = {module.NAME: module for module in (weight_decay, roofline)}
+_CHECKS: dict[str, Any] = {module.NAME: module for module in (weight_decay, roofline, all_reduce)}
 
 MAX_ERROR_CHARACTERS = 250
 """Maximum characters of an error in a result."""
@@ -91,6 +91,8 @@ class PretrialChecks:
             precision = {"precision": checked[roofline.NAME].settings.precision}
             stated = {"stated": {"unit": flops.unit, "flops": flops.per_unit}} if flops else {}
             labels |= {"roofline": _rates(rates) | precision | stated}
+        if all_reduce.NAME in checked and (network := self._ended.get(all_reduce.key(checked[all_reduce.NAME]))):
+            labels |= {"all_reduce": {name: network[name] for name in ("bytes", "gb_per_s") if name in network}}
         return replace(job, labels={**job.labels, **labels}, resume=self._last_epochs.get(job.trial))
 
     def warnings(self, cells: Iterable[Cell]) -> list[str]:
@@ -102,14 +104,17 @@ class PretrialChecks:
 def _checks(cell: ResolvedCell) -> dict[str, Cell]:
     """The checks that a cell needs, each with the cell as which it runs."""
     content, flops = cell.content, cell.flops
+    checks: dict[str, Cell] = {}
     if not content.has_own_loop:
-        return dict.fromkeys(_CHECKS, content)
-    if flops is None:
-        return {}
-    # A framework without probes, such as JAX, has the peak of the device's default framework.
-    framework = content.framework if FRAMEWORKS[content.framework].folder else frameworks(content.device.kind)[0]
-    settings = replace(content.settings, precision=flops.precision)
-    return {roofline.NAME: replace(content, framework=framework, settings=settings)}
+        checks = {module.NAME: content for module in (weight_decay, roofline)}
+    elif flops is not None:
+        # A framework without probes, such as JAX, has the peak of the device's default framework.
+        framework = content.framework if FRAMEWORKS[content.framework].folder else frameworks(content.device.kind)[0]
+        settings = replace(content.settings, precision=flops.precision)
+        checks = {roofline.NAME: replace(content, framework=framework, settings=settings)}
+    if content.device.node_count > 1 and FRAMEWORKS[frameworks(content.device.kind)[0]].has_ranks:
+        checks[all_reduce.NAME] = replace(content, framework=frameworks(content.device.kind)[0])
+    return checks
 
 
 def _rates(event: Event) -> dict[str, Any]:

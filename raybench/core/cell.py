@@ -81,6 +81,11 @@ class CellDevice:
         return self.nodes if isinstance(self.nodes, int) and self.nodes > 0 else 1
 
     @property
+    def devices_per_node(self) -> int:
+        """The number of devices on each node that share each batch."""
+        return (self.devices or 1) // self.node_count
+
+    @property
     def known_count(self) -> int:
         """The count; 1 if it is not known."""
         return self.count if isinstance(self.count, int) and self.count > 0 else 1

@@ -111,7 +111,7 @@ class Job:
         visible: these accelerators on this node, as their driver names them.
         exclusive: whether no other trial of the grid shares its node's cores.
         node_rank: the number of this node among those of the trial, from 0; the first one writes the trial's events.
-        address: this node's network address; empty for a trial on one node.
+        address, interface: this node's network address, and the interface that has it; empty for a trial on one node.
         master_address, master_port: where the ranks of a trial on several nodes meet.
         relay_port: where the other nodes send the events of their ranks to the first one.
         relay_key: what they prove there that they belong to the trial.
@@ -154,6 +154,7 @@ class Job:
     warnings: list[str] = field(default_factory=list)
     node_rank: int = 0
     address: str = ""
+    interface: str = ""
     master_address: str = "127.0.0.1"
     master_port: int = 0
     relay_port: int = 0

@@ -49,7 +49,8 @@ def local_folder(job: Job) -> Job:
     shared = Path(job.folder)
     if shared.is_dir():
         return job
-    folder = _cache_of(shared.parents[2]) / shared.parent.name / shared.name
+    grid = shared.parents[3 if job.node_rank else 2]
+    folder = _cache_of(grid) / job.trial / shared.name
     folder.mkdir(parents=True)
     return replace(job, folder=str(folder))
 

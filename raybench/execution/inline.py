@@ -23,7 +23,7 @@ from raybench.trial.record import record
 
 def run_job(job: Job, sink: Sink) -> None:
     """Run a job in this process."""
-    count = ranks_of(job.cell)
+    count = ranks_of(job)
     if count > 1:
         message = f"count: {count} needs a process for each device, which --inline has not; use count: 1"
         sink(end_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"}))

@@ -11,11 +11,15 @@ import asyncio
 import contextlib
 import errno
 import os
+import secrets
+import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from raybench.core.events import Event, events_file
 from raybench.core.job import Job
@@ -45,6 +49,7 @@ class _Run:
     jobs: asyncio.Queue[Job] = field(default_factory=asyncio.Queue)
     ended: dict[str, asyncio.Event] = field(default_factory=dict)  # by the folder of the job
     server: ForkServer | None = None
+    task: asyncio.Task[None] | None = None
     is_cancelled: bool = False
 
 
@@ -56,6 +61,7 @@ class NodeServer:
     """
 
     def __init__(self, node: Node) -> None:
+        self._address = node.address
         self._resources = HostResources(node)
         # The kernel ends a fork server with the thread that started it; these threads live as long as the actor.
         self._threads = ThreadPoolExecutor(MAX_TRIALS)
@@ -73,6 +79,8 @@ class NodeServer:
         if job.workload["folder"]:
             job = replace(job, code=local_code(job, code))
         local_job = local_folder(job)
+        if job.cell.device.node_count > 1:
+            local_job = replace(local_job, address=self._address, interface=_interface_of(self._address))
         run = self._runs.setdefault(key, _Run())
         run.ended[local_job.folder] = asyncio.Event()
         server_key = job.preloaded, job.python
@@ -81,8 +89,18 @@ class NodeServer:
         run.jobs.put_nowait(local_job)
         return "" if local_job.folder == job.folder else local_job.folder
 
+    async def meeting_point(self) -> dict[str, Any]:
+        """Where the ranks of a trial on several nodes, of which this is the first, meet."""
+        with contextlib.ExitStack() as sockets:
+            servers = [sockets.enter_context(socket.create_server((self._address, 0))) for _ in range(2)]
+            master, relay = (server.getsockname()[1] for server in servers)
+        ports = {"master_address": self._address, "master_port": master, "relay_port": relay}
+        return {**ports, "relay_key": secrets.token_hex(16)}
+
     async def run(self, key: Key, by_ray: Mapping[str, Sequence[str]]) -> AsyncIterator[Event]:
         """Run the jobs of an attempt as they are accepted; yield the events of the trial itself.
+
+        The attempt does not depend on who reads this: `cancel` ends it.
 
         Args:
             by_ray: the ids of the accelerators that Ray gave the trial.
@@ -90,47 +108,56 @@ class NodeServer:
         Raises:
             OSError: the end of a job cannot be written.
         """
-        run = self._runs[key]
-        is_check = True
-        while is_check and not run.is_cancelled:
-            job = self._resources.take(await run.jobs.get(), by_ray)
-            is_check = bool(job.check)
-            self._busy += 1
-            try:
-                async for event in self._events(run, job):
-                    if not is_check:
-                        yield event
-            finally:
-                self._busy -= 1
-                self._resources.give_back(job)
-                run.ended[job.folder].set()
-        self._runs.pop(key, None)
-
-    async def _events(self, run: _Run, job: Job) -> AsyncIterator[Event]:
-        """The events of a job; its process is started by a thread of this actor."""
-        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Event | None]()
-
-        def work() -> None:
-            server_key = job.preloaded, job.python
-            try:
-                server = self._server(server_key)
-                run.server = server.result()
-                for event in run.server.run(job):
-                    loop.call_soon_threadsafe(queue.put_nowait, event)
-                self._idle[server_key].append(server)
-            finally:
-                run.server = None
-                loop.call_soon_threadsafe(queue.put_nowait, None)
-
-        working = loop.run_in_executor(self._threads, work)
+        run, queue = self._runs[key], asyncio.Queue[Event | None]()
+        run.task = asyncio.create_task(self._perform(run, by_ray, queue))
         while (event := await queue.get()) is not None:
             yield event
+        await run.task
+        self._runs.pop(key, None)
+
+    async def _perform(
+        self, run: _Run, by_ray: Mapping[str, Sequence[str]], queue: asyncio.Queue[Event | None]
+    ) -> None:
+        """Run the checks before a trial and the trial; put its events, and None at the end."""
+        is_check = True
         try:
-            await working
+            while is_check and not run.is_cancelled:
+                job = self._resources.take(await run.jobs.get(), by_ray)
+                is_check = bool(job.check)
+                self._busy += 1
+                try:
+                    await self._do(run, job, None if is_check else queue)
+                finally:
+                    self._busy -= 1
+                    self._resources.give_back(job)
+                    run.ended[job.folder].set()
+        finally:
+            queue.put_nowait(None)
+
+    async def _do(self, run: _Run, job: Job, queue: asyncio.Queue[Event | None] | None) -> None:
+        """Run a job; its process is started by a thread of this actor."""
+        loop = asyncio.get_running_loop()
+
+        def put(event: Event) -> None:
+            if queue:
+                loop.call_soon_threadsafe(queue.put_nowait, event)
+
+        def work() -> None:
+            server = self._server((job.preloaded, job.python))
+            run.server = server.result()
+            try:
+                for event in run.server.run(job):
+                    put(event)
+            finally:
+                run.server = None
+            self._idle[job.preloaded, job.python].append(server)
+
+        try:
+            await loop.run_in_executor(self._threads, work)
         except Exception as error:  # such as a framework that cannot be loaded
             failure = {"type": type(error).__name__, "message": str(error)}
             append_event(Path(job.folder), end := end_event(job, TrialStatus.FAILED, failure))
-            yield end
+            put(end)
         if not has_end(events_file(Path(job.folder))):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), job.folder)
 
@@ -161,15 +188,32 @@ class NodeServer:
         for name, content in take_files(Path(folder)):
             yield name, content
 
-    async def cancel(self, key: Key) -> None:
-        """End an attempt whose actor of Tune has ended, or that has not begun."""
+    async def cancel(self, key: Key, status: str, message: str) -> None:
+        """End an attempt whose actor of Tune has ended, or that has not begun; a running one gets this end."""
         if run := self._runs.pop(key, None):
             run.is_cancelled = True
             if run.server:
-                await asyncio.to_thread(run.server.close)
+                error = {"type": "WorkerLost" if status == TrialStatus.LOST else "NodeFailed", "message": message}
+                await asyncio.to_thread(run.server.close, (TrialStatus(status), error))
+                if run.task:
+                    await asyncio.wait([run.task])
+            elif run.task:
+                run.task.cancel()
             for ended in run.ended.values():
                 ended.set()
+
+    async def close(self) -> None:
+        """End all fork servers, with running trials and the programs that they have started."""
+        servers = [run.server for run in self._runs.values() if run.server]
+        servers += [future.result() for idle in self._idle.values() for future in idle if future.done()]
+        await asyncio.gather(*(asyncio.to_thread(server.close) for server in servers))
 
     async def sweep(self, grid: str) -> None:
         """Remove the files of a grid's attempts that were lost with this node."""
         remove_abandoned(Path(grid))
+
+
+def _interface_of(address: str) -> str:
+    """The name of the network interface that has an address."""
+    names = (name for name, entries in psutil.net_if_addrs().items() if any(e.address == address for e in entries))
+    return next(names, "")

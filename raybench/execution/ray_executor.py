@@ -338,7 +338,6 @@ class _Grid:
 
     def _job(self, assignment: Assignment, check: Check | None) -> Job:
         job = self._make_job(assignment, check)
-        Path(job.folder).mkdir(parents=True, exist_ok=True)  # a node that sees it shares this disk
         return replace(job, versions={**job.versions, "ray": self._ray_version})
 
     def _message(self, running: _Running) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from typing import Any
 import psutil
 
 from raybench.core.process_guard import adopt_orphans, watch
+from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import sweep
 
 END_S = 5.0
@@ -31,6 +32,8 @@ END_S = 5.0
 
 def end() -> None:
     """Kill everything that this process has started, and end it."""
+    if _grid_server:
+        _grid_server.close()
     deadline = time.monotonic() + END_S
     while (family := psutil.Process().children(recursive=True)) and time.monotonic() < deadline:
         for process in family:
@@ -40,6 +43,8 @@ def end() -> None:
     sweep()
     os._exit(0)
 
+
+_grid_server: GridServer | None = None
 
 if __name__ == "__main__":
     watch(int(sys.argv[1]), end)  # before the imports, which take many seconds on a busy machine
@@ -66,6 +71,8 @@ RESTART_S = 0.5
 
 NODE_SHARE = 0.001
 """Fraction of a node's own resource, which places a trial on that node."""
+
+ACTOR_LOST = "Tune's actor of the trial was lost"
 
 NOT_REQUESTED = ("memory", "object_store_memory")
 
@@ -163,6 +170,11 @@ class GridServer:
     def _starter(self, addresses: Sequence[str]) -> ThreadPoolExecutor:
         return self._starts.setdefault(addresses[0], ThreadPoolExecutor(1))
 
+    def close(self) -> None:
+        """Let the actors of a cluster's nodes end what they have started: Ray would kill the actors alone."""
+        with suppress(Exception):
+            ray.get([server.close.remote() for address, server in self._servers.items() if address], timeout=END_S)
+
     def _watch_nodes(self) -> None:
         while True:
             time.sleep(LOOK_S)
@@ -230,9 +242,13 @@ class GridServer:
     ) -> bool:
         """Send a job to its nodes; return whether they have taken it."""
         try:
-            for address in addresses:
-                if folder := self._on_server(address, "accept", key, job, code.get(address, {})):
-                    copy = threading.Thread(target=self._copy, args=(address, key, folder, job["folder"]), daemon=True)
+            meeting = self._on_server(addresses[0], "meeting_point") if len(addresses) > 1 else {}
+            for rank, address in enumerate(addresses):
+                target = Path(job["folder"], *([f"node-{rank + 1}"] if rank else []))
+                target.mkdir(parents=True, exist_ok=True)  # a node that sees it shares this disk
+                part = {**job, **meeting, "node_rank": rank, "folder": str(target)}
+                if folder := self._on_server(address, "accept", key, part, code.get(address, {})):
+                    copy = threading.Thread(target=self._copy, args=(address, key, folder, target, rank), daemon=True)
                     self._copies.setdefault(key, []).append(copy)
                     copy.start()
         except Exception as error:  # such as a full disk, or a node that was just lost
@@ -250,21 +266,24 @@ class GridServer:
                 if address and address not in self._look():
                     raise
 
-    def _copy(self, address: str, key: Key, folder: str, target: str) -> None:
+    def _copy(self, address: str, key: Key, folder: str, target: Path, rank: int) -> None:
         """Send the driver what a job writes on a node whose disk the driver does not see."""
         with suppress(ray.exceptions.RayError):  # the node was lost; the trial ends with an error of Tune
             for reference in self._server(address).files.options(num_returns="streaming").remote(key, folder):
                 name, data = ray.get(reference)
-                self.send(data=data, name=name, folder=target)
+                if name or not rank:  # the events of further nodes are in those of the first
+                    self.send(data=data, name=name, folder=str(target))
 
     def _ended(self, key: Key, is_error: bool, error: str = "") -> None:
         """Tell the driver that a trial has ended, after what its nodes have written."""
 
         def finish() -> None:
             self._look()  # the driver has to know first that a node is gone
+            status, _, message = error.partition(": ")
+            end = (status, message) if status in [*TrialStatus] else (TrialStatus.LOST, error or ACTOR_LOST)
             for server in list(self._servers.values()) if is_error else ():
                 with suppress(ray.exceptions.RayError):
-                    ray.get(server.cancel.remote(key))
+                    ray.get(server.cancel.remote(key, *end))
             for copy in self._copies.pop(key, ()):
                 copy.join()
             self.send(ended=key, reason=error)
@@ -277,7 +296,8 @@ def main() -> None:
     driver = Connection(int(sys.argv[1]))
     settings = driver.recv()
     adopt_orphans()
-    server = GridServer(driver)
+    global _grid_server
+    server = _grid_server = GridServer(driver)
     try:
         start_ray(settings["address"], settings["cores"])
         server.send(started=ray.util.get_node_ip_address())

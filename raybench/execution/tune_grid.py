@@ -8,7 +8,9 @@ metrics. The files of an attempt, not these results, are what raybench reports.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -30,6 +32,9 @@ from raybench.results.timing import epoch_seconds
 LOSSES = (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError)
 """Errors of a call whose actor, or the node of it, is lost or not there yet."""
 
+END_S = 10.0
+"""Seconds in which the other nodes of a trial have to end after the first one."""
+
 Ended = Callable[[Key, bool, str], None]
 """Called at the end of a trial: whether Tune has an error, and which one, if it is not the loss of an actor."""
 
@@ -44,13 +49,19 @@ def key_of(config: Mapping[str, Any]) -> Key:
     return config[OWN]["trial"], config[OWN]["attempt"]
 
 
+def described(event: Event) -> str:
+    """The status and the error of an ended trial in one line."""
+    error = event["error"] or {}
+    return f"{event['status']}: {error.get('type')}: {error.get('message')}"
+
+
 def resources_of(config: Mapping[str, Any]) -> tune.PlacementGroupFactory:
     """The resources of a trial: a bundle for each of its nodes."""
     return tune.PlacementGroupFactory(config[OWN]["bundles"], strategy="STRICT_SPREAD")
 
 
 class TrialFailed(Exception):
-    """A trial without a result, such as one whose code has raised an error."""
+    """A trial without a result: its status and the error, such as that of its code."""
 
 
 class GridTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
@@ -62,8 +73,8 @@ class GridTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Note the next trial."""
-        self._key, self._nodes = key_of(new_config), new_config[OWN]["nodes"]
-        self._events: Any = None
+        self._key, self._addresses = key_of(new_config), new_config[OWN]["nodes"]
+        self._streams: list[Any] = []  # of the events of each node; those of the first are the trial's
         self._result: dict[str, Any] = {}
         return True
 
@@ -73,24 +84,67 @@ class GridTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         Raises:
             TrialFailed: the trial has ended without a result.
         """
-        if self._events is None:
+        if not self._streams:
             by_ray = ray.get_runtime_context().get_accelerator_ids()
-            servers = [ray.get_actor(server_name(address)) for address in self._nodes]
-            self._events = servers[0].run.options(num_returns="streaming").remote(self._key, by_ray)
-        for reference in self._events:
-            event: Event = ray.get(reference)
+            servers = [ray.get_actor(server_name(address)) for address in self._addresses]
+            self._streams = [
+                server.run.options(num_returns="streaming").remote(self._key, {} if number else by_ray)
+                for number, server in enumerate(servers)
+            ]
+        while True:
+            event = self._next_event()
             if event["event"] == "epoch_ended":
                 seconds = epoch_seconds(epoch_of(event["epoch"], event))
                 self._result = {"epoch": event["epoch"], "epoch_s": seconds, **event["metrics"]}
                 return self._result
             if event["event"] in ENDS:
+                self._end_other_nodes()
                 if TrialStatus(event["status"]).is_failure:
-                    error = event["error"] or {}
-                    raise TrialFailed(f"{event['status']}: {error.get('type')}: {error.get('message')}")
+                    raise TrialFailed(described(event))
                 if self._result and event["status"] == TrialStatus.COMPLETED:
                     return {RESULT_DUPLICATE: True, "done": True}  # nothing that callbacks have not seen
                 return {**self._result, "status": event["status"], "done": True}
-        raise TrialFailed("its process ended without a result")
+
+    def _next_event(self) -> Event:
+        """The next event of the trial, which is one of its first node.
+
+        Raises:
+            TrialFailed: the part on another node has failed, or the node is lost.
+        """
+        while True:
+            (stream,), _ = ray.wait(self._streams, num_returns=1)
+            number = self._streams.index(stream)
+            try:
+                event: Event = ray.get(next(stream))
+            except StopIteration:
+                if number == 0:
+                    raise TrialFailed(f"{TrialStatus.LOST}: its process ended without a result") from None
+                del self._streams[number], self._addresses[number]
+            except LOSSES:
+                raise TrialFailed(f"{TrialStatus.LOST}: node {self._addresses[number]} was lost") from None
+            else:
+                if number == 0:
+                    return event
+                if event["event"] in ENDS and event["error"]:
+                    raise TrialFailed(
+                        f"{event['status']}: on node {self._addresses[number]}: {event['error']['message']}"
+                    )
+
+    def _end_other_nodes(self) -> None:
+        """Wait until the other nodes have ended, and end those that go on."""
+        others = self._streams[1:]
+        deadline = time.monotonic() + END_S
+        while others and time.monotonic() < deadline:
+            ready, _ = ray.wait(others, num_returns=1, timeout=max(0.0, deadline - time.monotonic()))
+            for stream in ready:
+                with suppress(*LOSSES):
+                    for _ in stream:
+                        pass
+                others.remove(stream)
+        for address in self._addresses[1:] if others else ():
+            with suppress(*LOSSES):
+                server = ray.get_actor(server_name(address))
+                ray.get(server.cancel.remote(self._key, TrialStatus.KILLED, "the trial has ended on its first node"))
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """No-op: results are in the attempts' files."""

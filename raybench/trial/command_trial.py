@@ -50,12 +50,19 @@ class _Process:
     """The trial of this process."""
 
     def __init__(self, channel: Path) -> None:
-        number, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
-        set_rank(Rank(number, count))
+        names = {
+            "number": "RANK",
+            "count": "WORLD_SIZE",
+            "local_number": "LOCAL_RANK",
+            "local_count": "LOCAL_WORLD_SIZE",
+        }
+        values = {name: int(os.environ[variable]) for name, variable in names.items() if variable in os.environ}
+        rank = Rank(**values)  # type: ignore[arg-type]
+        set_rank(rank)
         self._job = Job.from_json(json.loads((channel / JOB).read_text()))
         self._pid = os.getpid()
         self._ledger = Ledger(int(os.environ[STARTED]))
-        self._writer = Writer(channel, number, count)
+        self._writer = Writer(channel, rank.local_number, rank.local_count)
         self._warnings: list[str] = []
         self._checkpoints = Checkpoints(self._job, self._warnings)
         self._info = WorkloadInfo.from_json(self._job.workload)

@@ -107,7 +107,8 @@ class TwoNodes:
     def kill_second(self):
         """End every process of the second node at once, as a machine that loses its power."""
         for number in run("ip", "netns", "pids", self.name).stdout.split():
-            os.kill(int(number), signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(int(number), signal.SIGKILL)
 
     def close(self):
         """End both nodes and take down what lies between them."""
