@@ -12,7 +12,6 @@ import contextlib
 import errno
 import os
 import secrets
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ import psutil
 
 from raybench.core.events import Event, events_file
 from raybench.core.job import Job
+from raybench.core.ports import free_port
 from raybench.core.status import TrialStatus
 from raybench.execution.files import FileTail, local_code, local_folder, remove_abandoned, take_files
 from raybench.execution.host_resources import HostResources
@@ -91,11 +91,8 @@ class NodeServer:
 
     async def meeting_point(self) -> dict[str, Any]:
         """Where the ranks of a trial on several nodes, of which this is the first, meet."""
-        with contextlib.ExitStack() as sockets:
-            servers = [sockets.enter_context(socket.create_server((self._address, 0))) for _ in range(2)]
-            master, relay = (server.getsockname()[1] for server in servers)
-        ports = {"master_address": self._address, "master_port": master, "relay_port": relay}
-        return {**ports, "relay_key": secrets.token_hex(16)}
+        ports = {"master_port": free_port(self._address), "relay_port": free_port(self._address)}
+        return {"master_address": self._address, **ports, "relay_key": secrets.token_hex(16)}
 
     async def run(self, key: Key, by_ray: Mapping[str, Sequence[str]]) -> AsyncIterator[Event]:
         """Run the jobs of an attempt as they are accepted; yield the events of the trial itself.

@@ -31,6 +31,7 @@ from raybench.core import events, memory
 from raybench.core.cell import COMMAND, FUNCTION
 from raybench.core.events import OUTPUT, Event
 from raybench.core.job import Job
+from raybench.core.ports import free_port
 from raybench.core.process_guard import die_with_parent, watch
 from raybench.core.rank import Rank, set_rank
 from raybench.core.status import TrialStatus
@@ -95,13 +96,6 @@ def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) ->
     finally:
         for process in processes:
             process.kill()
-
-
-def free_port() -> int:
-    """A port of this host that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def _set_environment(rank: Rank, job: Job, port: int) -> None:

@@ -29,6 +29,7 @@ from raybench.core import events, memory
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import NANO, Ledger
+from raybench.core.ports import free_port
 from raybench.core.secret_masking import mask
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
@@ -44,7 +45,7 @@ from raybench.trial.failure import end_event, failure
 from raybench.trial.journal import OUTPUT, Send, joules_reader
 from raybench.trial.kept_output import write_through
 from raybench.trial.known_output import recognize
-from raybench.trial.launch_ranks import STACK_SECONDS, free_port, timeout_error
+from raybench.trial.launch_ranks import STACK_SECONDS, timeout_error
 from raybench.trial.opening import OFFLINE, open_assigned, opening
 from raybench.trial.program import (
     POLL_SECONDS,
