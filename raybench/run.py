@@ -42,6 +42,8 @@ class Options:
         checks: run the weight-decay check and the roofline measurement before the trials.
         keep_going: run every trial even if all would fail in the same way.
         report: write the report's page and figures.
+        wait_for_nodes: minutes to wait for nodes that a device needs, if the cluster starts nodes; 0: its
+            configurations are skipped.
         limits: of a comparison of two versions, which is repeated until it is decided.
     """
 
@@ -54,6 +56,7 @@ class Options:
     keep_going: bool = False
     report: bool = True
     limits: Limits | None = None
+    wait_for_nodes: float = 30.0
 
 
 @dataclass(frozen=True)

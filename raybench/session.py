@@ -23,13 +23,18 @@ from raybench.core.job import Job
 from raybench.core.repeats import Progress
 from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
+from raybench.core.text import join_words, plural
+from raybench.devices import KINDS, hosted
 from raybench.errors import ExecutionError, ResultsError
 from raybench.execution.base import Executor
 from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
 from raybench.execution.schedule import Assignment, Schedule
-from raybench.planning.plan import Check, Plan, WorkItem, request_of
+from raybench.planning.node import Node
+from raybench.planning.placement import ResourceRequest
+from raybench.planning.plan import Check, Plan, WorkItem, make_plan, request_of
+from raybench.planning.resume import missing_work
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
 from raybench.results.attempt import Key
@@ -72,6 +77,15 @@ def decided_work(
     for work in missing:
         parts[work.trial.repeat >= needed[work.trial.cell.cell_id]].append(work)
     return progress, *parts
+
+
+def _nodes_text(request: ResourceRequest) -> str:
+    """The nodes that a trial needs, in words."""
+    needs = {} if hosted(request.kind) else {KINDS[request.kind].label: float(request.count)}
+    needs |= {"core": float(request.cpus)} if request.cpus else {}
+    needs |= dict(request.resources)
+    text = join_words([f"{amount:g} x {name}" for name, amount in needs.items()])
+    return f"{plural(request.nodes, 'node')}{f' with {text}' if text else ''}"
 
 
 class Session:
@@ -117,19 +131,30 @@ class Session:
         """Run the missing trials, or those that the grid's rule needs of them."""
         self._later = list(missing)
         _, todo = self._next_repeats()
-        if not todo:
+        wanted = self._wanted()
+        if not todo and not wanted:
             self._renew()
             return
         self._todo = len(todo)
         execution = self._begin()
-        self._schedule = Schedule(self._with_checks(todo), self._plan.nodes, self._plan.spec.retries, self._more)
+        self._schedule = Schedule(
+            self._with_checks(todo),
+            self._plan.nodes,
+            self._plan.spec.retries,
+            self._more,
+            wanted,
+            60.0 * self._options.wait_for_nodes,
+            self._arrived,
+        )
         load = self._executor.host_load()  # before raybench starts processes of its own
-        self._view.begin(self._plan, todo, self._history)
+        self._view.begin(self._plan, todo, self._history, wanted)
         if load and load.high:
             waits = load.busy > load.cores / 2 and "OMP_WAIT_POLICY" not in os.environ
             self._view.warn(BUSY.format(load=load) + (PASSIVE if waits else ""))
         if self._store:
             self._writer = MlflowWriter(self._store, self._history, execution, self.tell, self._view.warn)
+        for device, request in wanted.items():
+            self._view.waiting(f"Waiting for {_nodes_text(request)} for {device}, which the cluster starts")
         reason: dict[str, Any] | None = None
         try:
             self._executor.run(self._schedule, self._job, self._record, self._view.warn)
@@ -170,6 +195,39 @@ class Session:
         progress, following = self._next_repeats()
         self._view.more(progress, following)
         return self._with_checks(following)
+
+    def _wanted(self) -> Mapping[str, ResourceRequest]:
+        """The resources of the devices that no node has yet, if the cluster starts nodes."""
+        wanted = self._plan.wanted if self._options.wait_for_nodes else {}
+        return wanted if wanted and self._executor.starts_nodes() else {}
+
+    def _arrived(self, device: str, nodes: Sequence[Node]) -> Sequence[WorkItem]:
+        """Plan again with the nodes that were started for a device; return its trials."""
+        skipped = [cell for cell in self._plan.cells if cell.profile == device]
+        self._plan = make_plan(self._plan.spec, [*self._plan.nodes, *nodes], self._root, self._plan.where)
+        cells = {cell.cell_id for cell in self._plan.cells if cell.profile == device and not cell.skip}
+        if not cells:
+            reason = next((str(cell.skip) for cell in self._plan.cells if cell.profile == device), "")
+            if not nodes:
+                reason = f"no node came within {self._options.wait_for_nodes:g} min"
+            self.tell(f"{device}: {plural(len(skipped), 'configuration')} skipped: {reason}")
+            return []
+        self._view.waiting(f"{join_words([node.name for node in nodes])} was started for {device}")
+        del self._request
+        assert self._execution
+        self._execution = replace(self._execution, request=self._request.to_json())
+        with writing(self._folder):
+            self._execution.write(self._folder)
+        self._history.executions[-1] = self._execution
+        self._common_failure = CommonFailure(
+            self._plan, [run.trial for run in self._history.attempts.values() if run.epochs]
+        )
+        missing = missing_work(self._plan, self._history, self._options.retry, self._options.rerun)
+        self._later += [work for work in missing if work.trial.cell.cell_id in cells]
+        progress, todo = self._next_repeats()
+        self._todo += len(todo)
+        self._view.more(progress, todo)
+        return self._with_checks(todo)
 
     def _begin(self) -> Execution:
         """Record what this execution is asked for, before its first trial."""

@@ -35,6 +35,9 @@ class Executor(Protocol):
     def host_load(self) -> HostLoad | None:
         """Other programs' use of this machine, measured for a second; None if no trial runs here or it is unknown."""
 
+    def starts_nodes(self) -> bool:
+        """Return whether nodes are started for trials that no node can run."""
+
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the schedule has nothing left; `tell` gets messages about the machines, from any thread.
 

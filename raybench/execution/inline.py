@@ -43,6 +43,10 @@ class InlineExecutor:
         """None: these times are not a benchmark."""
         return None
 
+    def starts_nodes(self) -> bool:
+        """False: there is one machine."""
+        return False
+
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run all trials, one after another."""
         while assignment := schedule.next():

@@ -61,7 +61,7 @@ class NodeServer:
     """
 
     def __init__(self, node: Node) -> None:
-        self._address = node.address
+        self._address = node.address.partition("/")[0]
         self._resources = HostResources(node)
         # The kernel ends a fork server with the thread that started it; these threads live as long as the actor.
         self._threads = ThreadPoolExecutor(MAX_TRIALS)

@@ -43,6 +43,7 @@ from raybench.execution.ray_settings import OWN, RAY_PROGRAMS, RAY_SETTINGS, pri
 from raybench.execution.schedule import Assignment, Schedule, demand, pool
 from raybench.monitoring.host import HostLoad, LoadMeter
 from raybench.planning.node import Node, probe_node
+from raybench.planning.placement import ResourceRequest
 from raybench.planning.plan import Check
 from raybench.results.folder import TUNE, parse_events
 
@@ -178,6 +179,14 @@ class RayProcess:
                 nodes: list[tuple[Node, Mapping[str, float]]] = answer["nodes"]
                 return nodes
 
+    def starts_nodes(self) -> bool:
+        """Return whether the cluster has an autoscaler."""
+        self.send("ask")
+        while True:
+            answer = self.next_message()
+            if answer and "starts_nodes" in answer:
+                return bool(answer["starts_nodes"])
+
     def close(self) -> None:
         """Kill everything that the child has started, and remove its folder."""
         self._connection.close()
@@ -229,6 +238,10 @@ class RayExecutor:
     def host_load(self) -> HostLoad | None:
         """Other programs' use of this machine; not measured for a cluster, whose trials may run elsewhere."""
         return self._meter.read() if self._meter else None
+
+    def starts_nodes(self) -> bool:
+        """Return whether the cluster has an autoscaler."""
+        return self._address is not None and self._start().starts_nodes()
 
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the schedule has nothing left."""
@@ -289,6 +302,8 @@ class _Grid:
     def run(self, callbacks: bytes) -> None:
         """Run until nothing is left."""
         self._ray.wait_started(self._tell)
+        for device, request in self._schedule.wanted.items():
+            self._ray.send("want", device=device, bundles=_bundles(request), timeout_s=self._schedule.patience_s)
         stranded_since = time.monotonic()
         while not self._schedule.finished:
             while assignment := self._schedule.next() or self._schedule.ahead():
@@ -375,6 +390,10 @@ class _Grid:
                 self._end(running, message["reason"])
         elif "alive" in message:
             self._see_nodes(message["alive"])
+        elif message.get("arrived") in self._schedule.wanted:
+            nodes = [limit_to_ray(node, resources) for node, resources in message["nodes"]]
+            self._present |= {node.name for node in nodes}
+            self._schedule.arrive(message["arrived"], nodes)
 
     def _end(self, running: _Running, error: str) -> None:
         """Pass on the end of a trial; without one in its file, it is lost."""
@@ -420,6 +439,12 @@ def _requested(assignment: Assignment, node: Node) -> dict[str, float] | None:
     if fit.accelerators:
         accelerators[KINDS[fit.hardware.kind].ray_resource] = demand(fit, node)[pool(fit)]
     return {"CPU": float(fit.cpus), **accelerators, **dict(fit.resources)}
+
+
+def _bundles(request: ResourceRequest) -> list[dict[str, float]]:
+    """The resources of Ray that a trial asks of each of its nodes, before any is there."""
+    accelerators = {} if hosted(request.kind) else {KINDS[request.kind].ray_resource: float(request.count)}
+    return [{"CPU": float(max(1, request.cpus)), **accelerators, **dict(request.resources)}] * request.nodes
 
 
 def limit_to_ray(node: Node, ray_resources: Mapping[str, float]) -> Node:

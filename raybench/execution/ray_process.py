@@ -51,17 +51,15 @@ if __name__ == "__main__":
 
 import ray  # noqa: E402
 from ray.cloudpickle import loads  # noqa: E402
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: E402
 
 from raybench.execution.node_server import Key, NodeServer  # noqa: E402
+from raybench.execution.ray_nodes import RayNodes, has_autoscaler  # noqa: E402
 from raybench.execution.ray_settings import MEMORY, OWN  # noqa: E402
 from raybench.execution.tune_grid import LOSSES, innermost, run_trials, server_name  # noqa: E402
-from raybench.planning.node import Node, probe_node  # noqa: E402
+from raybench.planning.node import Node  # noqa: E402
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Ray's object store on a local Ray: only events pass through it."""
-
-PROBE_TIMEOUT_S = 120.0
 
 LOOK_S = 2.0
 """Seconds between two looks at which nodes Ray has."""
@@ -69,12 +67,7 @@ LOOK_S = 2.0
 RESTART_S = 0.5
 """Seconds between two calls of an actor that Ray starts again, or whose node may be lost."""
 
-NODE_SHARE = 0.001
-"""Fraction of a node's own resource, which places a trial on that node."""
-
 ACTOR_LOST = "Tune's actor of the trial was lost"
-
-NOT_REQUESTED = ("memory", "object_store_memory")
 
 MAX_ENDS = 64
 """Maximum number of ended trials of which files are being copied at once."""
@@ -90,45 +83,12 @@ def start_ray(address: str | None, cores: int) -> None:
         ray.init(address, **quiet)
 
 
-def alive_nodes() -> dict[str, dict[str, Any]]:
-    """Ray's descriptions of the nodes that are there, by their addresses."""
-    return {entry["NodeManagerAddress"]: entry for entry in ray.nodes() if entry["Alive"]}
-
-
-def on_node(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a task or an actor on a node that takes nothing of its resources."""
-    return {
-        "num_cpus": 0,
-        "scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=entry["NodeID"], soft=False),
-    }
-
-
-def probe(addresses: Sequence[str], environments: Sequence[str]) -> list[tuple[Node, Mapping[str, float]]]:
-    """The nodes at some addresses, each described by a task on it, with the resources that Ray offers there."""
-    entries = alive_nodes()
-    tasks = [
-        ray.remote(probe_node).options(**on_node(entries[address])).remote(address, list(environments))
-        for address in addresses
-    ]
-    offers = [entries[address]["Resources"] for address in addresses]
-    return list(zip(ray.get(tasks, timeout=PROBE_TIMEOUT_S), offers, strict=True))
-
-
-def bundle(address: str, requested: Mapping[str, float] | None) -> dict[str, float]:
-    """The resources of a trial on a node, as far as Ray counts them; all of them if nothing is requested."""
-    offer = next(entry["Resources"] for key, entry in alive_nodes().items() if address in ("", key))
-    own = next(name for name in offer if name.startswith("node:") and "internal_head" not in name)
-    amounts = offer if requested is None else requested
-    counted = [name for name in amounts if name not in NOT_REQUESTED and not name.startswith("node:")]
-    amounts = {name: min(amounts[name], offer.get(name, 0.0)) for name in counted}
-    return {own: NODE_SHARE, **{name: amount for name, amount in amounts.items() if amount}}
-
-
 class GridServer:
     """Runs the trials that the driver sends, through Tune, on actors of the nodes."""
 
-    def __init__(self, driver: Connection) -> None:
+    def __init__(self, driver: Connection, ray_nodes: RayNodes) -> None:
         self._driver, self._sending = driver, threading.Lock()
+        self._ray_nodes = ray_nodes
         self._alive, self._looking = set[str](), threading.Lock()
         self._waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._withdrawn: set[Key] = set()
@@ -137,7 +97,7 @@ class GridServer:
         self._copies: dict[Key, list[threading.Thread]] = {}
         self._starts: dict[str, ThreadPoolExecutor] = {}  # by node, on which trials start in their order
         self._ends = ThreadPoolExecutor(MAX_ENDS)
-        self._grid = ""
+        self._grid, self._environments = "", list[str]()
 
     def send(self, **message: Any) -> None:
         """Send a message to the driver."""
@@ -150,10 +110,12 @@ class GridServer:
             request = self._driver.recv()
             kind = request.pop("do")
             if kind == "probe":
-                addresses = [*alive_nodes()]
-                self.send(nodes=probe(addresses, request["environments"]))
-                self._alive = set(addresses)
+                self._environments = request["environments"]
+                self._alive = set(self._ray_nodes.alive())
+                self.send(nodes=self._ray_nodes.probe([*self._alive], self._environments))
                 threading.Thread(target=self._watch_nodes, daemon=True).start()
+            elif kind == "ask":
+                self.send(starts_nodes=has_autoscaler())
             elif kind == "begin":
                 self._begin(**request)
             elif kind == "start":
@@ -162,6 +124,8 @@ class GridServer:
                 self._starter(request["addresses"]).submit(self._accept, **request)
             elif kind == "withdraw":
                 self._withdrawn.add(request["key"])
+            elif kind == "want":
+                threading.Thread(target=self._wait_for, kwargs=request, daemon=True).start()
             elif kind == "leave":
                 self._leave(request["address"])
             elif kind == "finish":
@@ -183,7 +147,7 @@ class GridServer:
     def _look(self) -> set[str]:
         """Tell the driver which nodes have come and gone; return the addresses of those that are there."""
         with self._looking:
-            addresses = set(alive_nodes())
+            addresses = set(self._ray_nodes.alive())
             if addresses != self._alive:
                 for address in self._alive - addresses:
                     self._servers.pop(address, None)
@@ -210,11 +174,23 @@ class GridServer:
     def _server(self, address: str) -> Any:
         """The actor of a node, started if necessary."""
         if address not in self._servers:
-            entry = next(entry for key, entry in alive_nodes().items() if address in ("", key))
-            options = {**on_node(entry), "name": server_name(address), "get_if_exists": True, "max_restarts": -1}
+            options = {
+                **self._ray_nodes.options(address),
+                "name": server_name(address),
+                "get_if_exists": True,
+                "max_restarts": -1,
+            }
             self._servers[address] = ray.remote(NodeServer).options(**options).remote(self._nodes[address])
             self._servers[address].sweep.remote(self._grid)
         return self._servers[address]
+
+    def _wait_for(self, device: str, bundles: Sequence[Mapping[str, float]], timeout_s: float) -> None:
+        """Send the driver the nodes that the cluster starts for a device; none if it does not in time."""
+        names = self._ray_nodes.wait_for(bundles, timeout_s)
+        nodes = self._ray_nodes.probe(names, self._environments)
+        self._nodes |= {node.address: node for node, _ in nodes}
+        self._look()
+        self.send(arrived=device, nodes=nodes)
 
     def _leave(self, address: str) -> None:
         """End the actor of a node that has no further trials, so that the cluster may end the node."""
@@ -228,8 +204,9 @@ class GridServer:
         addresses = config[OWN]["nodes"]
         if self._accept(key, addresses, **job):
             try:
-                config[OWN]["bundles"] = [bundle(*pair) for pair in zip(addresses, requested, strict=True)]
-            except StopIteration:  # a node was just lost
+                bundles = [self._ray_nodes.bundle(*pair) for pair in zip(addresses, requested, strict=True)]
+                config[OWN]["node_ids"], config[OWN]["bundles"] = zip(*bundles, strict=True)
+            except KeyError:  # a node was just lost
                 self._withdrawn.add(key)
             if key in self._withdrawn:
                 self._withdrawn.discard(key)
@@ -261,7 +238,7 @@ class GridServer:
         while True:
             try:
                 return ray.get(getattr(self._server(address), method).remote(*arguments))
-            except LOSSES:
+            except (KeyError, *LOSSES):
                 time.sleep(RESTART_S)
                 if address and address not in self._look():
                     raise
@@ -297,7 +274,7 @@ def main() -> None:
     settings = driver.recv()
     adopt_orphans()
     global _grid_server
-    server = _grid_server = GridServer(driver)
+    server = _grid_server = GridServer(driver, RayNodes(settings["address"] is None))
     try:
         start_ray(settings["address"], settings["cores"])
         server.send(started=ray.util.get_node_ip_address())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from operator import itemgetter
 
 from raybench.devices import KINDS
 from raybench.planning.node import Node
-from raybench.planning.placement import Placement
+from raybench.planning.placement import Placement, ResourceRequest
 from raybench.planning.plan import Check, WorkItem
 
 
@@ -77,6 +77,12 @@ class Schedule:
         work, nodes: what is run, and where.
         retries: of a lost trial.
         more: returns the work that follows from the results when nothing is left; empty if the grid is done.
+        wanted: the resources of devices for which nodes are awaited.
+        patience_s: seconds to wait for such nodes.
+        arrived: takes the name of such a device and its new nodes, which may be none, and returns their work.
+
+    Attributes:
+        nodes: all nodes so far.
     """
 
     def __init__(
@@ -85,7 +91,11 @@ class Schedule:
         nodes: Sequence[Node],
         retries: int = 0,
         more: Callable[[], Iterable[WorkItem]] = tuple,
+        wanted: Mapping[str, ResourceRequest] | None = None,
+        patience_s: float = 0.0,
+        arrived: Callable[[str, Sequence[Node]], Iterable[WorkItem]] = lambda device, nodes: (),
     ) -> None:
+        self.wanted, self.patience_s, self._arrived = dict(wanted or {}), patience_s, arrived
         self.nodes = list(nodes)
         self._waiting: dict[tuple[str, ...], deque[tuple[int, WorkItem]]] = {}
         self._last, self._first = count(), count(-1, -1)
@@ -120,11 +130,16 @@ class Schedule:
         self._present = set(names) & self._nodes.keys()
         self._blocked = False
 
-    def add_node(self, node: Node) -> None:
-        """Add a node that has been started for waiting trials."""
-        self.nodes.append(node)
-        self._nodes[node.name], self._free[node.name] = node, capacity(node)
-        self._present.add(node.name)
+    def arrive(self, device: str, nodes: Sequence[Node]) -> None:
+        """Add the nodes that were started for a device, and their work; without any, the device is given up."""
+        del self.wanted[device]
+        for node in nodes:
+            self.nodes.append(node)
+            self._nodes[node.name], self._free[node.name] = node, capacity(node)
+            self._present.add(node.name)
+        self.add(self._arrived(device, nodes))
+        if self.finished:
+            self.add(self._more())
 
     def needs(self, name: str) -> bool:
         """Return whether a trial runs on a node or may still run there."""
@@ -144,6 +159,7 @@ class Schedule:
     def stop(self) -> int:
         """Remove everything that waits; return its number."""
         self._more = tuple
+        self.wanted.clear()
         number = sum(map(len, self._waiting.values()))
         self._waiting.clear()
         return number
@@ -161,7 +177,7 @@ class Schedule:
     @property
     def finished(self) -> bool:
         """Return whether nothing waits and nothing runs."""
-        return not self._waiting and not self._running and not self._ahead
+        return not self._waiting and not self._running and not self._ahead and not self.wanted
 
     def next(self) -> Assignment | None:
         """Start the first trial that may start now; None if every trial has to wait."""

@@ -25,6 +25,7 @@ from ray.tune.search import Searcher
 from raybench.core.events import ENDS, Event
 from raybench.core.status import TrialStatus
 from raybench.execution.node_server import Key
+from raybench.execution.ray_nodes import NODE_ID
 from raybench.execution.ray_settings import OWN
 from raybench.results.epoch_decoding import epoch_of
 from raybench.results.timing import epoch_seconds
@@ -56,8 +57,10 @@ def described(event: Event) -> str:
 
 
 def resources_of(config: Mapping[str, Any]) -> tune.PlacementGroupFactory:
-    """The resources of a trial: a bundle for each of its nodes."""
-    return tune.PlacementGroupFactory(config[OWN]["bundles"], strategy="STRICT_SPREAD")
+    """The resources of a trial: a bundle on each of its nodes."""
+    own = config[OWN]
+    labels = [{NODE_ID: node_id} for node_id in own["node_ids"]]
+    return tune.PlacementGroupFactory(list(own["bundles"]), strategy="STRICT_SPREAD", bundle_label_selector=labels)
 
 
 class TrialFailed(Exception):

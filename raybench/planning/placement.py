@@ -41,6 +41,10 @@ class ResourceRequest:
     form: str = ""
 
 
+class NeedsNode(str):
+    """A reason that a further node could remove, with other hardware or resources."""
+
+
 @dataclass(frozen=True)
 class Placement:
     """Where a trial can run: nodes of one hardware model, and the resources it takes on each of `node_count` of them.
@@ -84,9 +88,10 @@ def find_placements(need: ResourceRequest, nodes: Sequence[Node]) -> list[Placem
     enough = {kind: places for kind, places in groups.items() if len(places) >= need.nodes}
     if groups and not enough:
         kind, places = max(groups.items(), key=lambda group: (len(group[1]), group[0]))
-        return f"needs {need.nodes} nodes of one model; the cluster has {len(places)} with {kind[0]}"
+        return NeedsNode(f"needs {need.nodes} nodes of one model; the cluster has {len(places)} with {kind[0]}")
     if not enough:
-        return "; ".join(dict.fromkeys(reasons)) or "there is no machine to run it on"
+        text = "; ".join(dict.fromkeys(reasons)) or "there is no machine to run it on"
+        return NeedsNode(text) if all(isinstance(reason, NeedsNode) for reason in reasons) else text
     placements = []
     for kind in sorted(enough, key=lambda kind: (len(enough[kind]), kind), reverse=True):
         model, cpus, version, lock = kind
@@ -154,12 +159,12 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     entries = node.find(need.kind)
     name = KINDS[need.kind].label
     if not entries:
-        return f"no {name}"
+        return NeedsNode(f"no {name}")
     if need.accelerator_type:
         entries = [entry for entry in entries if need.accelerator_type.lower() in entry.model.lower()]
     if not entries:
         models = ", ".join(entry.model for entry in node.find(need.kind))
-        return f"needs {need.accelerator_type}; {node.name} has {models}"
+        return NeedsNode(f"needs {need.accelerator_type}; {node.name} has {models}")
     if need.count > 1:
         models = join_words([entry.model for entry in entries])
         entries = [entry for entry in entries if not KINDS[need.kind].one_per_trial(entry.model)]
@@ -167,12 +172,13 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
             return f"count {need.count} is not possible on {models}; use 1"
     largest = max(entries, key=lambda entry: entry.count)
     if not hosted(need.kind) and largest.count < need.count:
-        return f"needs {need.count} x {name}; {node.name} has {largest.count}"
+        return NeedsNode(f"needs {need.count} x {name}; {node.name} has {largest.count}")
     if max(1, need.cpus) > node.cores:
-        return f"needs {plural(max(1, need.cpus), 'core')}; {node.name} has {node.cores}"
+        return NeedsNode(f"needs {plural(max(1, need.cpus), 'core')}; {node.name} has {node.cores}")
     for resource, amount in need.resources:
         if node.resources.get(resource, 0.0) < amount:
-            return f"needs {amount:g} x {resource}; {node.name} has {node.resources.get(resource, 0.0):g}"
+            has = f"{node.resources.get(resource, 0.0):g}"
+            return NeedsNode(f"needs {amount:g} x {resource}; {node.name} has {has}")
     return _lacking(need, node) or _without_data(need, node) or largest
 
 

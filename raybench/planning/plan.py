@@ -25,6 +25,7 @@ from raybench.devices import hosted
 from raybench.errors import WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
 from raybench.planning.node import Node
+from raybench.planning.placement import ResourceRequest
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
 from raybench.results.grid_request import GridRequest, PlannedCell, device_names
 from raybench.workloads import WorkloadInfo
@@ -99,6 +100,11 @@ class Plan:
         configuration = configuration_label({**cell.axes, "device": device}, axes)
         repeat = f", repeat {trial.repeat + 1}" if cell.repeats > 1 else ""
         return (configuration or f"{cell.content.shown_name} on {device}") + repeat
+
+    @cached_property
+    def wanted(self) -> Mapping[str, ResourceRequest]:
+        """The resources of each device that no node has and a further one could have."""
+        return {cell.profile: cell.wanted for cell in self.cells if cell.wanted}
 
     @cached_property
     def device_names(self) -> Mapping[str, str]:
@@ -189,15 +195,22 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
         yield f"both versions use the same {join_words(shared)}; to compare versions of it, give each its own"
 
 
-def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) -> Iterator[str]:
+def skip_lines(
+    plan: Plan, done: Mapping[str, Collection[int]] | None = None, awaited: Collection[str] = ()
+) -> Iterator[str]:
     """Each reason for skipped cells once, then a remedy if the hardware is missing.
 
     Args:
         done: the repeats of cells that other machines have run; cells of which they have all are left out.
+        awaited: devices for which nodes are being started; they are left out, too.
     """
     done = done or {}
     reasons: dict[str, list[ResolvedCell]] = {}
-    skipped = [cell for cell in plan.cells if cell.skip and len(done.get(cell.cell_id, ())) < cell.repeats]
+    skipped = [
+        cell
+        for cell in plan.cells
+        if cell.skip and cell.profile not in awaited and len(done.get(cell.cell_id, ())) < cell.repeats
+    ]
     for cell in skipped:
         reasons.setdefault(str(cell.skip), []).append(cell)
     for reason, cells in reasons.items():

@@ -35,7 +35,7 @@ from raybench.environments import recipe_for
 from raybench.errors import nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
-from raybench.planning.placement import Placement, ResourceRequest, devices_and_replicas, find_placements
+from raybench.planning.placement import NeedsNode, Placement, ResourceRequest, devices_and_replicas, find_placements
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import OF_NODES, SPECIAL, arithmetic, fill
 from raybench.workloads.parameters import Parameter, key_of
@@ -62,6 +62,7 @@ class ResolvedCell:
         repeats: requested number of runs.
         request_id: the digest of the request in the grid file, the same on machines on which its cells differ.
         flops: the FLOPs of its model, if the grid states them.
+        wanted: the resources that no node has; None if it can run, or a further node would not help.
     """
 
     content: Cell
@@ -77,6 +78,7 @@ class ResolvedCell:
     repeats: int = 1
     request_id: str = ""
     flops: ModelFlops | None = None
+    wanted: ResourceRequest | None = None
 
     @cached_property
     def cell_id(self) -> str:
@@ -165,6 +167,7 @@ class Resolver:
             repeats=min(self._spec.most_repeats, profile.repeats or self._spec.most_repeats),
             request_id=digest(self._request(profile, requested, content)),
             flops=self._flops(resolved),
+            wanted=need if isinstance(skip, NeedsNode) else None,
         )
 
     def _price(self, name: str, device: CellDevice) -> Price | None:
