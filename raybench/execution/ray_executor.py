@@ -39,7 +39,14 @@ from raybench.environments import own_environ
 from raybench.errors import ExecutionError
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.files import FileTail, code_files, put_file
-from raybench.execution.ray_settings import OWN, RAY_PROGRAMS, RAY_SETTINGS, private_to_user, token_of_cluster
+from raybench.execution.ray_settings import (
+    CLUSTER_SETTINGS,
+    OWN,
+    RAY_PROGRAMS,
+    RAY_SETTINGS,
+    private_to_user,
+    token_of_cluster,
+)
 from raybench.execution.schedule import Assignment, Schedule, demand, pool
 from raybench.monitoring.host import HostLoad, LoadMeter
 from raybench.planning.node import Node, probe_node
@@ -85,7 +92,7 @@ class RayProcess:
             environ |= private_to_user(folder / "token")
             environ.pop("RAY_AUTH_TOKEN", None)  # it would count instead
         else:
-            environ = token_of_cluster(environ) | environ
+            environ = {**CLUSTER_SETTINGS, **token_of_cluster(environ), **environ}
         here, there = socket.socketpair()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -216,7 +223,7 @@ class RayExecutor:
     """
 
     def __init__(self, address: str | None = None, callbacks: Sequence[Any] = ()) -> None:
-        self._address, self._callbacks = address, callbacks
+        self._address, self.callbacks = address, callbacks
         self._meter = LoadMeter() if address is None else None  # measures while the grid is planned
         self._ray: RayProcess | None = None
         self._cores = 0
@@ -245,7 +252,7 @@ class RayExecutor:
 
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the schedule has nothing left."""
-        _Grid(self._start(), schedule, make_job, sink, tell).run(_pickled(self._callbacks))
+        _Grid(self._start(), schedule, make_job, sink, tell).run(_pickled(self.callbacks))
 
     def close(self) -> None:
         """End the child process, with a local Ray and all trials."""
@@ -255,12 +262,16 @@ class RayExecutor:
 
 
 def _pickled(callbacks: Sequence[Any]) -> bytes:
-    """The callbacks for the process of Ray; classes of the user's script are sent with them."""
+    """The callbacks for the process of Ray, with the code of those that are not installed there."""
     if not callbacks:
         return pickle.dumps([])
-    from ray.cloudpickle import dumps  # loaded by whoever made the callbacks
+    from ray import cloudpickle  # loaded by whoever made the callbacks
 
-    return bytes(dumps(list(callbacks)))
+    for callback in callbacks:
+        module = sys.modules[type(callback).__module__]
+        if "site-packages" not in str(getattr(module, "__file__", "")) and module.__name__ != "__main__":
+            cloudpickle.register_pickle_by_value(module)
+    return bytes(cloudpickle.dumps(list(callbacks)))
 
 
 @dataclass

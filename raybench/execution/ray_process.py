@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -61,6 +63,12 @@ from raybench.planning.node import Node  # noqa: E402
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Ray's object store on a local Ray: only events pass through it."""
 
+CONNECT_S = 10.0
+"""Seconds in which the head of a cluster has to accept a connection."""
+
+REFUSED = """it refused the token; set RAY_AUTH_TOKEN to the token of the cluster, or write it to ~/.ray/auth_token, \
+where `ray start` has it on the head"""
+
 LOOK_S = 2.0
 """Seconds between two looks at which nodes Ray has."""
 
@@ -79,8 +87,19 @@ def start_ray(address: str | None, cores: int) -> None:
     if address is None:
         quiet |= {"num_cpus": cores, "object_store_memory": OBJECT_STORE_BYTES, **MEMORY}
         ray.init("local", include_dashboard=False, **quiet)
-    else:
+        return
+    host, _, port = address.rpartition(":")
+    if port.isdecimal():
+        try:
+            socket.create_connection((host, int(port)), CONNECT_S).close()
+        except OSError as error:  # Ray itself tries for minutes
+            raise ConnectionError(error.strerror or str(error)) from None
+    try:
         ray.init(address, **quiet)
+    except ConnectionError as error:
+        if "AuthToken" in traceback.format_exc():
+            raise ConnectionError(REFUSED) from None
+        raise error from None
 
 
 class GridServer:

@@ -24,6 +24,9 @@ RAY_SETTINGS = {
 }
 """Environment variables of Ray and Tune, set before they are imported unless the user has set them."""
 
+CLUSTER_SETTINGS = {"RAY_NUM_REDIS_GET_RETRIES": "5"}  # seconds instead of a minute until a refused token is told
+"""Environment variables of a client of a cluster."""
+
 MEMORY = {"_memory": 1 << 30}
 """Argument of `ray.init`: the memory of a local Ray, of which nothing asks for any.
 

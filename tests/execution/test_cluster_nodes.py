@@ -12,7 +12,7 @@ from raybench.core.job import Job
 from raybench.devices import Hardware
 from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_file, remove_abandoned, take_files
 from raybench.execution.ray_executor import limit_to_ray
-from raybench.execution.ray_settings import MEMORY, RAY_PROGRAMS, RAY_SETTINGS, private_to_user
+from raybench.execution.ray_settings import CLUSTER_SETTINGS, MEMORY, RAY_PROGRAMS, RAY_SETTINGS, private_to_user
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement, ResourceRequest, find_placements
 from raybench.workloads import read_workload
@@ -104,9 +104,8 @@ def test_large_files_stay_on_their_node(tmp_path, monkeypatch):
 def test_ray_still_knows_our_names(tmp_path):
     """Those that would fail silently; tests of a running grid look at the bind address, the token and the niceness."""
     ray = Path(importlib.util.find_spec("ray").submodule_search_locations[0])
-    wanted = {
-        name.removeprefix("RAY_").encode() for name in (*RAY_SETTINGS, *private_to_user(tmp_path / "token"), *MEMORY)
-    }
+    names = [*RAY_SETTINGS, *CLUSTER_SETTINGS, *private_to_user(tmp_path / "token"), *MEMORY]
+    wanted = {name.removeprefix("RAY_").encode() for name in names}
     programs = [path for path in ray.rglob("*") if path.name in RAY_PROGRAMS and path.is_file()]
     assert {path.name for path in programs} == RAY_PROGRAMS.keys()
     for path in [*programs, *ray.glob("_*/**/*.py"), *ray.glob("tune/**/*.py"), *ray.glob("*.so")]:
