@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +67,20 @@ class RayNodes:
         return {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=node_id, soft=False)}
 
     def probe(self, names: Sequence[str], environments: Sequence[str]) -> list[tuple[Node, Mapping[str, float]]]:
-        """Some nodes, each described by a task on it, with the resources that Ray offers there."""
+        """Some nodes, each described by a task on it, with the resources that Ray offers there; not one just lost."""
         entries = self.alive()
-        tasks = [
-            ray.remote(probe_node).options(**self.options(name)).remote(name, list(environments)) for name in names
-        ]
-        offers = [entries[name]["Resources"] for name in names]
-        return list(zip(ray.get(tasks, timeout=PROBE_TIMEOUT_S), offers, strict=True))
+        tasks = {
+            name: ray.remote(probe_node).options(**self.options(name)).remote(name, list(environments))
+            for name in names
+            if name in entries
+        }
+        deadline = time.monotonic() + PROBE_TIMEOUT_S
+        nodes = []
+        for name, task in tasks.items():
+            with suppress(ray.exceptions.TaskUnschedulableError, ray.exceptions.NodeDiedError):
+                node = ray.get(task, timeout=max(0.0, deadline - time.monotonic()))
+                nodes.append((node, entries[name]["Resources"]))
+        return nodes
 
     def bundle(self, name: str, requested: Mapping[str, float] | None) -> tuple[str, dict[str, float]]:
         """The id of a node and the resources of a trial there, as far as Ray counts them; all if none are requested.

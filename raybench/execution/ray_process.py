@@ -205,8 +205,9 @@ class GridServer:
 
     def _wait_for(self, device: str, bundles: Sequence[Mapping[str, float]], timeout_s: float) -> None:
         """Send the driver the nodes that the cluster starts for a device; none if it does not in time."""
-        names = self._ray_nodes.wait_for(bundles, timeout_s)
-        nodes = self._ray_nodes.probe(names, self._environments)
+        deadline, nodes = time.monotonic() + timeout_s, list[Any]()
+        while not nodes and (left_s := deadline - time.monotonic()) > 0:  # again if one was lost at once
+            nodes = self._ray_nodes.probe(self._ray_nodes.wait_for(bundles, left_s), self._environments)
         self._nodes |= {node.address: node for node, _ in nodes}
         self._look()
         self.send(arrived=device, nodes=nodes)
