@@ -10,6 +10,7 @@ import errno
 import os
 import pickle
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -20,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from multiprocessing.connection import Connection
 from pathlib import Path
-from signal import Signals
 from typing import Any
 
 import psutil
@@ -74,7 +74,7 @@ FINISH_TIMEOUT_S = 30.0
 
 AGAIN = "Finished trials are kept; run the same command again for the rest."
 
-NO_NODE = {"type": "NodeGone", "message": "all nodes that can run it were lost and did not return"}
+NO_NODE = "all nodes that can run it were lost and did not return"
 
 
 class RayProcess:
@@ -131,7 +131,7 @@ class RayProcess:
             self._is_started |= bool(message and "started" in message)
             self._failure = message.get("error", "") if message else ""
             if reason := self._reason():
-                raise ExecutionError(f"{reason}. {AGAIN}" if self._is_started else reason)
+                raise ExecutionError(reason)
             return None
         return message
 
@@ -139,15 +139,15 @@ class RayProcess:
         """Why Ray cannot be used; empty if it can."""
         if self._failure:
             return f"Ray reported an error: {self._failure}" if self._is_started else f"{self._target}: {self._failure}"
-        for name, process in self._ray_processes().items():
+        code = self._process.poll()
+        for name, process in self._ray_processes().items() if code != -signal.SIGKILL else ():
             with suppress(psutil.Error):
                 if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                     continue
-            return f"Ray's {RAY_PROGRAMS[name]} ended"
-        code = self._process.poll()
+            return f"Ray's {RAY_PROGRAMS[name]} ended"  # upon which the child ends, too
         if code is None:
             return ""
-        how = f" by {Signals(-code).name}" if code < 0 else ""
+        how = f" by {signal.Signals(-code).name}" if code < 0 else ""
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return ": ".join([f"The process of Ray was ended{how}", *lines[-1:]])
 
@@ -252,7 +252,11 @@ class RayExecutor:
 
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the schedule has nothing left."""
-        _Grid(self._start(), schedule, make_job, sink, tell).run(_pickled(self.callbacks))
+        callbacks = _pickled(self.callbacks)
+        try:
+            _Grid(self._start(), schedule, make_job, sink, tell).run(callbacks)
+        except ExecutionError as error:
+            raise ExecutionError(f"{error}. {AGAIN}") from None
 
     def close(self) -> None:
         """End the child process, with a local Ray and all trials."""
@@ -283,7 +287,6 @@ class _Running:
         job: the current one.
         tail: of the file of its events.
         last: events that are passed on when the trial has ended.
-        is_withdrawn: whether it is not to begin, if it has not.
     """
 
     assignment: Assignment
@@ -292,7 +295,6 @@ class _Running:
     tail: FileTail
     last: list[Event] = field(default_factory=list)
     has_begun: bool = False
-    is_withdrawn: bool = False
 
     @property
     def key(self) -> tuple[str, int]:
@@ -315,7 +317,7 @@ class _Grid:
         self._ray.wait_started(self._tell)
         for device, request in self._schedule.wanted.items():
             self._ray.send("want", device=device, bundles=_bundles(request), timeout_s=self._schedule.patience_s)
-        stranded_since = time.monotonic()
+        waits_since = time.monotonic()
         while not self._schedule.finished:
             while assignment := self._schedule.next() or self._schedule.ahead():
                 self._start(assignment, callbacks)
@@ -323,12 +325,15 @@ class _Grid:
                 self._handle(message)
             for running in list(self._running.values()):
                 self._follow(running)
-            if not self._schedule.stranded:
-                stranded_since = time.monotonic()
-            elif time.monotonic() - stranded_since > RETURN_TIMEOUT_S:
+            stuck = [running for running in self._running.values() if not running.has_begun and self._lacks(running)]
+            if not self._schedule.stranded and not stuck:
+                waits_since = time.monotonic()
+            elif time.monotonic() - waits_since > RETURN_TIMEOUT_S:
+                for running in stuck:
+                    self._end(running, NO_NODE)
                 for work in self._schedule.give_up():
-                    key = work.trial.trial_id, work.attempt
-                    self._sink(events.trial_ended(*key, TrialStatus.LOST, error=NO_NODE))
+                    error = {"type": "NodeGone", "message": NO_NODE}
+                    self._sink(events.trial_ended(work.trial.trial_id, work.attempt, TrialStatus.LOST, error=error))
         self._finish()
 
     def _finish(self) -> None:
@@ -411,12 +416,12 @@ class _Grid:
         self._follow(running)
         del self._running[running.key]
         ends = [event for event in running.last if event["event"] in ENDS]
-        names = [node.name for node in running.assignment.nodes]
-        was_withdrawn = running.is_withdrawn or not self._present.issuperset(names)
-        if not ends and not running.has_begun and self._schedule.put_back(*running.key, was_withdrawn):
+        may_return = not ends and not running.has_begun and error != NO_NODE
+        if may_return and self._schedule.put_back(*running.key, counts=not self._lacks(running)):
             return
         if not ends:
-            message = error or f"Ray's worker on {join_words(names)} was lost, or the node itself"
+            names = join_words([node.name for node in running.assignment.nodes])
+            message = error or f"Ray's worker on {names} was lost, or the node itself"
             reason: dict[str, Any] = {"type": "WorkerLost", "message": message}
             if os.strerror(errno.ENOSPC) in error:
                 reason["disk_full"] = True
@@ -425,18 +430,19 @@ class _Grid:
             self._sink(event)
         self._sink(ends[0])
         self._schedule.release(*running.key, lost=ends[0]["status"] == TrialStatus.LOST)
+        for node in running.assignment.nodes:
+            if node.address and not self._schedule.needs(node.name):
+                self._ray.send("leave", address=node.address)
+
+    def _lacks(self, running: _Running) -> bool:
+        """Return whether a node of an assignment is absent."""
+        return not self._present.issuperset(node.name for node in running.assignment.nodes)
 
     def _see_nodes(self, addresses: Sequence[str]) -> None:
-        """Take note of the nodes that Ray has: trials that have not begun on a lost one are taken back."""
+        """Take note of the nodes that Ray has."""
         present = {node.name for node in self._schedule.nodes if node.address in addresses}
-        for name in sorted(self._present - present):
-            self._tell(f"{name} was lost, with its running trials.")
-            for running in self._running.values():
-                if name in [node.name for node in running.assignment.nodes] and not running.has_begun:
-                    running.is_withdrawn = True
-                    self._ray.send("withdraw", key=running.key)
-        for name in sorted(present - self._present):
-            self._tell(f"{name} is back.")
+        for name in sorted(self._present ^ present):
+            self._tell(f"{name} is back." if name in present else f"{name} was lost, with its running trials.")
         self._present = present
         self._schedule.present(present)
 

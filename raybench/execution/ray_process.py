@@ -110,7 +110,6 @@ class GridServer:
         self._ray_nodes = ray_nodes
         self._alive, self._looking = set[str](), threading.Lock()
         self._waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        self._withdrawn: set[Key] = set()
         self._servers: dict[str, Any] = {}
         self._nodes: dict[str, Node] = {}
         self._copies: dict[Key, list[threading.Thread]] = {}
@@ -132,7 +131,7 @@ class GridServer:
                 self._environments = request["environments"]
                 self._alive = set(self._ray_nodes.alive())
                 self.send(nodes=self._ray_nodes.probe([*self._alive], self._environments))
-                threading.Thread(target=self._watch_nodes, daemon=True).start()
+                threading.Thread(target=self._watch, daemon=True).start()
             elif kind == "ask":
                 self.send(starts_nodes=has_autoscaler())
             elif kind == "begin":
@@ -141,8 +140,6 @@ class GridServer:
                 self._starter(request["config"][OWN]["nodes"]).submit(self._start, **request)
             elif kind == "continue":
                 self._starter(request["addresses"]).submit(self._accept, **request)
-            elif kind == "withdraw":
-                self._withdrawn.add(request["key"])
             elif kind == "want":
                 threading.Thread(target=self._wait_for, kwargs=request, daemon=True).start()
             elif kind == "leave":
@@ -155,13 +152,9 @@ class GridServer:
 
     def close(self) -> None:
         """Let the actors of a cluster's nodes end what they have started: Ray would kill the actors alone."""
-        with suppress(Exception):
-            ray.get([server.close.remote() for address, server in self._servers.items() if address], timeout=END_S)
-
-    def _watch_nodes(self) -> None:
-        while True:
-            time.sleep(LOOK_S)
-            self._look()
+        if servers := [server for address, server in self._servers.items() if address]:
+            with suppress(Exception):
+                ray.get([server.close.remote() for server in servers], timeout=END_S)
 
     def _look(self) -> set[str]:
         """Tell the driver which nodes have come and gone; return the addresses of those that are there."""
@@ -174,6 +167,11 @@ class GridServer:
                 self.send(alive=sorted(addresses))
             return addresses
 
+    def _watch(self) -> None:
+        while True:
+            time.sleep(LOOK_S)
+            self._look()
+
     def _begin(self, grid: str, folder: Path, nodes: Sequence[Node], callbacks: bytes) -> None:
         """Begin a grid: Tune runs in a thread of its own."""
         self._grid, self._waiting = grid, SimpleQueue()
@@ -183,7 +181,7 @@ class GridServer:
 
         def run() -> None:
             try:
-                run_trials(self._waiting, self._withdrawn, self._ended, folder, loads(callbacks))
+                run_trials(self._waiting, self._ended, folder, loads(callbacks))
                 self.send(finished=True)
             except BaseException as error:
                 self.send(error=innermost(error))
@@ -225,14 +223,11 @@ class GridServer:
         if self._accept(key, addresses, **job):
             try:
                 bundles = [self._ray_nodes.bundle(*pair) for pair in zip(addresses, requested, strict=True)]
-                config[OWN]["node_ids"], config[OWN]["bundles"] = zip(*bundles, strict=True)
             except KeyError:  # a node was just lost
-                self._withdrawn.add(key)
-            if key in self._withdrawn:
-                self._withdrawn.discard(key)
                 self._ended(key, True)
-            else:
-                self._waiting.put(config)
+                return
+            config[OWN]["node_ids"], config[OWN]["bundles"] = zip(*bundles, strict=True)
+            self._waiting.put(config)
 
     def _accept(
         self, key: Key, addresses: Sequence[str], job: Mapping[str, Any], code: Mapping[str, Mapping[str, bytes]]

@@ -255,16 +255,12 @@ class Schedule:
             if self.finished:
                 self.add(self._more())
 
-    def put_back(self, name: str, attempt: int, withdrawn: bool) -> bool:
-        """Put an attempt that has not begun at the front again; return False if it is out of retries.
-
-        Args:
-            withdrawn: whether it was taken back, and not lost.
-        """
-        if not withdrawn and self._losses[name] >= self._retries:
+    def put_back(self, name: str, attempt: int, counts: bool) -> bool:
+        """Put an attempt that has not begun at the front again; return False if it counts and is out of retries."""
+        if counts and self._losses[name] >= self._retries:
             return False
         if assignment := self._remove(name, attempt):
-            self._losses[name] += not withdrawn
+            self._losses[name] += counts
             self._add_first(replace(assignment.work, checks=self._missing(assignment.work)))
         return True
 

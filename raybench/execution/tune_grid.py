@@ -19,7 +19,6 @@ import ray
 from ray import tune
 from ray.tune.logger import JsonLoggerCallback
 from ray.tune.result import RESULT_DUPLICATE
-from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
 from raybench.core.events import ENDS, Event
@@ -191,25 +190,6 @@ class PlanSearcher(_Unsaved, Searcher):  # type: ignore[misc]
         """No-op."""
 
 
-class PlanScheduler(_Unsaved, FIFOScheduler):  # type: ignore[misc]
-    """Ends trials that have not begun and that the driver has taken back."""
-
-    def __init__(self, withdrawn: set[Key]) -> None:
-        super().__init__()
-        self._withdrawn = withdrawn
-
-    def choose_trial_to_run(self, tune_controller: Any) -> Any:
-        """End such trials, then choose as usual."""
-        for trial in tune_controller.get_trials() if self._withdrawn else ():
-            key = key_of(trial.config)
-            if key in self._withdrawn and not trial.is_finished():
-                self._withdrawn.discard(key)
-                if trial.status == trial.PENDING:
-                    trial.init_local_path()  # the record of a trial's end needs its folder
-                    tune_controller.stop_trial(trial)
-        return super().choose_trial_to_run(tune_controller)
-
-
 class EndCallback(_Unsaved, tune.Callback):  # type: ignore[misc]
     """Reports the end of each trial."""
 
@@ -236,7 +216,6 @@ def innermost(error: BaseException | None) -> str:
 
 def run_trials(
     waiting: SimpleQueue[dict[str, Any] | None],
-    withdrawn: set[Key],
     ended: Ended,
     folder: Path,
     callbacks: Sequence[tune.Callback],
@@ -245,14 +224,12 @@ def run_trials(
 
     Args:
         waiting: their configs; None ends the search.
-        withdrawn: keys of trials that are not to begin.
         folder: of Tune's own record of the experiment, which `ray.tune.ExperimentAnalysis` reads.
     """
     tune.Tuner(
         tune.with_resources(GridTrial, resources_of),
         tune_config=tune.TuneConfig(
             search_alg=PlanSearcher(waiting),
-            scheduler=PlanScheduler(withdrawn),
             num_samples=-1,
             reuse_actors=True,
             trial_name_creator=lambda trial: trial.config[OWN]["label"],

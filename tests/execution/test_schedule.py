@@ -167,7 +167,7 @@ def test_the_next_trial_is_handed_out_while_one_runs():
     assert names_of(start_all(schedule, ahead=True)) == ["a", "b"]
     schedule.release("a-r0", 1)
     assert names_of(start_all(schedule, ahead=True)) == ["c"], "b runs now"
-    assert schedule.put_back("c-r0", 1, withdrawn=True)
+    assert schedule.put_back("c-r0", 1, counts=False)
     schedule.release("b-r0", 1)
     assert names_of(start_all(schedule, ahead=True)) == ["c"], "it was taken back"
     schedule.release("c-r0", 1)
@@ -196,8 +196,8 @@ def test_attempts_that_did_not_begin():
     schedule.release("a-r0", 1)  # it does not run
     start_all(schedule)
     schedule.release("a-r0", 2)  # another attempt
-    for withdrawn, is_back in ((True, True), (False, True), (True, True), (False, False)):
-        assert schedule.put_back("a-r0", 1, withdrawn) is is_back
+    for counts, is_back in ((False, True), (True, True), (False, True), (True, False)):
+        assert schedule.put_back("a-r0", 1, counts) is is_back
         assert names_of(start_all(schedule)) == (["a"] if is_back else [])
 
 
