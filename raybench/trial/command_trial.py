@@ -50,14 +50,13 @@ class _Process:
     """The trial of this process."""
 
     def __init__(self, channel: Path) -> None:
-        names = {
-            "number": "RANK",
-            "count": "WORLD_SIZE",
-            "local_number": "LOCAL_RANK",
-            "local_count": "LOCAL_WORLD_SIZE",
-        }
-        values = {name: int(os.environ[variable]) for name, variable in names.items() if variable in os.environ}
-        rank = Rank(**values)  # type: ignore[arg-type]
+        number, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+        rank = Rank(
+            number,
+            count,
+            int(os.environ.get("LOCAL_RANK", number)),
+            int(os.environ.get("LOCAL_WORLD_SIZE", count)),
+        )
         set_rank(rank)
         self._job = Job.from_json(json.loads((channel / JOB).read_text()))
         self._pid = os.getpid()
