@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from raybench.cli.console import Terminal, print_text
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import EPOCH_SEEN, ERROR, OUTPUT, Event
+from raybench.core.ledger import training_s
 from raybench.core.memory import format_bytes
 from raybench.core.repeats import Progress
 from raybench.core.status import TrialStatus
@@ -32,10 +33,10 @@ from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
-from raybench.reporting.words import rate_number, seconds_text
-from raybench.results.attempt import latest, main_metric
+from raybench.reporting.words import is_accuracy, metric_name, metric_text, rate_number, seconds_text
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
+from raybench.results.run_table import latest, main_metric
 
 MAX_ERROR_CHARS = 300  # of an error in one line
 MAX_COMPARISONS = 6  # whose certainty is shown after a repeat
@@ -63,14 +64,10 @@ def trouble(status: str | None, error: Mapping[str, Any]) -> str:
     return error_line({**error, "type": "", "message": sizes} if sizes else error, MAX_ERROR_CHARS)
 
 
-def metric_text(name: str, value: float) -> str:
-    """A metric as text: `accuracy 97.5%`, `loss 0.1234`; the validation set's without its name."""
-    name = name.removeprefix("val/")
-    if name.endswith("accuracy") and 1 < value <= 100:
-        value /= 100  # logged in percent
-    if name.endswith("accuracy") and 0 <= value <= 1:
-        return f"{name} {value:.1%}"
-    return f"{name} {value:.4g}"
+def quality_text(name: str, value: float) -> str:
+    """A metric as text: `accuracy 97.50%`, `loss 0.123`; the validation set's without its name."""
+    is_percent = is_accuracy(name) and 1 < value <= 100
+    return f"{metric_name(name).removeprefix('val/')} {metric_text(name, value / 100 if is_percent else value)}"
 
 
 def shown_path(path: Path) -> Path:
@@ -136,7 +133,7 @@ class Display(ProgressListener):
         self._waiting: dict[str, Cell] = {}
         self._estimator = Estimator()
         self._errors: set[str] = set()  # that were printed, each with its line of code
-        self._ended: set[str] = set()  # without lost trials that are being retried
+        self._ended: set[str] = set()  # without lost trials
         self._said: set[tuple[str, bool, bool]] = set()  # comparisons that are settled or out of reach
         self._last_line = 0.0
         self._began = self._phase_began = time.monotonic()
@@ -148,14 +145,14 @@ class Display(ProgressListener):
         """Fetch with a progress bar."""
         fetch_with_progress(dataset, root, self._fetch_console)
 
-    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory, awaited: Collection[str] = ()) -> None:
         """Print the headline, then show what is being started."""
         self._history = history
         self._estimator = Estimator(history.attempts.values())
         self._plan, self._metric = plan, request_of(plan).metric
         self._add(todo)
         self._began = time.monotonic()
-        skipped = sum(cell.repeats for cell in plan.cells if cell.skip)
+        skipped = sum(cell.repeats for cell in plan.cells if cell.skip and cell.profile not in awaited)
         earlier = latest(history.attempts.values()).keys() - self._trials.keys()
         done = sum(trial.trial_id in earlier for trial in plan.trials)
         done_text = f", {done:,} done before" if done else ""
@@ -164,7 +161,7 @@ class Display(ProgressListener):
         for line in notes(plan):
             print_text(self._console, line, style="dim")
         if skipped:
-            for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values())):
+            for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values()), awaited):
                 print_text(self._console, line, style="yellow")
             cells = len({work.trial.cell for work in todo})
             print_text(
@@ -221,6 +218,11 @@ class Display(ProgressListener):
         """Print what follows Ctrl-C, since ending the trials and Ray takes seconds."""
         print_text(self._console, "Stopping the running trials, then writing the report. Finished trials are kept.")
 
+    def waiting(self, what: str) -> None:
+        """Print what is awaited, and show it until the next event."""
+        print_text(self._console, f"{time.strftime('%H:%M:%S')}  {what}", style="dim")
+        self._show_phase(what)
+
     def checking(self, what: str) -> None:
         """Show the current check until the next event."""
         self._show_phase(f"Checking {what}")
@@ -275,7 +277,7 @@ class Display(ProgressListener):
     def _epoch(self, running: _Running, event: Event) -> None:
         ledger = event["ledger"]
         running.epoch = event["epoch"]
-        running.epoch_s = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
+        running.epoch_s = training_s(ledger)
         trained = running.epoch_s - ledger.get("compile", 0.0)
         units = event.get("units", {}) if trained > 0 else {}
         running.rate = next((f"{rate_number(count / trained)} {unit}/s" for unit, count in units.items()), "")
@@ -288,13 +290,14 @@ class Display(ProgressListener):
             epoch_s = sum(seconds for name, seconds in ledger.items() if not name.startswith("compile"))
             running.total_s = time.monotonic() - running.began + left * epoch_s
         metric = main_metric(event["metrics"], self._metric)
-        running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
+        running.quality = quality_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:
             self._line(f"running    {running.label}   {running.words()}")
 
     def _over(self, trial: str, event: Event) -> None:
         running = self._running.pop(trial, None)
-        self._ended.add(trial)
+        if event["status"] != TrialStatus.LOST:  # it runs again, now or by the same command
+            self._ended.add(trial)
         attempt = self._history.attempts[trial, event["attempt"]]
         self._estimator.learn(attempt)
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""

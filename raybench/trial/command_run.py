@@ -20,6 +20,7 @@ from typing import Any
 from raybench.core import memory
 from raybench.core.job import Job
 from raybench.core.ledger import NANO
+from raybench.core.ports import free_port
 from raybench.core.secret_masking import mask
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
@@ -94,7 +95,11 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
     if (per_device := per_device_batch_size(cell)) is not MISSING:
         varied |= {PER_DEVICE: per_device}
     values = varied | {
-        "count": cell.device.devices or 1,
+        "count": cell.device.devices_per_node,
+        "nodes": cell.device.node_count,
+        "node_rank": job.node_rank,
+        "master_addr": job.master_address,
+        "master_port": job.master_port or free_port(),
         "seed": job.seed,
         "device": cell.device.kind,
         "threads": cell.device.threads,
@@ -111,7 +116,7 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
 
 
 class CommandRun:
-    """A run of a command whose output is only kept; subclasses find its epochs."""
+    """A run of a command, as on a further node of a trial: its output is only kept. Subclasses find its epochs."""
 
     def __init__(
         self, job: Job, info: WorkloadInfo, send: Send, channel: Path, started_ns: int, warnings: list[str]
@@ -141,8 +146,8 @@ class CommandRun:
         return None
 
     def sections(self, wall_s: float) -> dict[str, float]:
-        """Seconds of each section that was measured."""
-        return {"other": wall_s}
+        """Seconds of each section; a further node measures nothing."""
+        return {"setup": wall_s}
 
     def run(self) -> tuple[TrialStatus, dict[str, Any] | None]:
         """Run the program to its end; return the status and its error."""
@@ -203,7 +208,7 @@ class CommandRun:
         if not self._limits_threads or not hasattr(os, "sched_setaffinity"):
             return Program(self._arguments, self._environ(values), folder, VARIABLE)
         device, before = job.cell.device, os.sched_getaffinity(0)
-        cores = (job.cores or usable_cores())[: max(device.threads, device.devices or 1)]  # at least one per process
+        cores = (job.cores or usable_cores())[: max(device.threads, device.devices_per_node)]  # one per process
         others = ({*before} if job.exclusive else {*job.cores}) - {*cores}
         try:
             os.sched_setaffinity(0, cores)
@@ -214,7 +219,7 @@ class CommandRun:
     @property
     def _limits_threads(self) -> bool:
         device = self._job.cell.device
-        return "threads" in self._command.given or (hosted(device.kind) and (device.devices or 1) > 1)
+        return "threads" in self._command.given or (hosted(device.kind) and device.devices_per_node > 1)
 
     def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
         environ = OFFLINE | {name: value for name, value in os.environ.items() if not _NOT_FOR_PROGRAMS.match(name)}
@@ -232,9 +237,11 @@ class CommandRun:
             STARTED: str(self._started_ns),
             **({"RAY_TMPDIR": str(self._sockets.path)} if self._sockets else {}),
         }
+        if self._job.interface:
+            environ.setdefault("GLOO_SOCKET_IFNAME", self._job.interface)
         if self._limits_threads:  # otherwise the libraries choose, as by hand
             device = self._job.cell.device
-            count = max(1, device.threads // (device.devices or 1))
+            count = max(1, device.threads // device.devices_per_node)
             environ |= dict.fromkeys(THREAD_VARIABLES, str(count))
         return environ | {name: fill(text, values) for name, text in self._command.env.items()}
 

@@ -51,11 +51,17 @@ class _Process:
 
     def __init__(self, channel: Path) -> None:
         number, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
-        set_rank(Rank(number, count))
+        rank = Rank(
+            number,
+            count,
+            int(os.environ.get("LOCAL_RANK", number)),
+            int(os.environ.get("LOCAL_WORLD_SIZE", count)),
+        )
+        set_rank(rank)
         self._job = Job.from_json(json.loads((channel / JOB).read_text()))
         self._pid = os.getpid()
         self._ledger = Ledger(int(os.environ[STARTED]))
-        self._writer = Writer(channel, number, count)
+        self._writer = Writer(channel, rank.local_number, rank.local_count)
         self._warnings: list[str] = []
         self._checkpoints = Checkpoints(self._job, self._warnings)
         self._info = WorkloadInfo.from_json(self._job.workload)
@@ -67,7 +73,7 @@ class _Process:
         """Open the clock of the framework that the script has imported by now."""
         job = self._job
         framework = job.cell.framework if job.cell.framework != NONE else loaded_framework()
-        of_process = 1 if current_rank().count > 1 else job.cell.device.devices or 1
+        of_process = 1 if current_rank().count > 1 else job.cell.device.world_size
         device = program_device(framework, job.cell.device.kind, of_process)
         loop = open_loop(framework, device)
         self._journal.device = device

@@ -29,10 +29,10 @@ OFFLINE = {"WANDB_MODE": "offline"}
 def open_assigned(job: Job) -> Device:
     """Open the assigned device, and hide all others from this process."""
     planned, rank = job.cell.device, current_rank()
-    devices = (planned.devices or 1) // rank.count
-    threads = max(1, planned.threads // rank.count)
+    devices = planned.devices_per_node // rank.local_count
+    threads = max(1, planned.threads // rank.local_count)
     own_loop = job.cell.has_own_loop
-    assignment = Assignment(rank.share(job.cores), job.visible, threads, devices, own_loop, rank.number)
+    assignment = Assignment(rank.share(job.cores), job.visible, threads, devices, own_loop, rank.local_number)
     if job.cell.workload.form == COMMAND and not job.check:
         device: Device = open_for_program(planned.kind, replace(assignment, threads=max(1, threads // devices)))
     else:
@@ -88,7 +88,7 @@ def _distributions(modules: Iterable[str]) -> list[str]:
 def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     """Runtime conditions of all ranks together, if there are several; the device reports only those of this rank."""
     is_command = job.cell.workload.form == COMMAND
-    count = job.cell.device.devices or 1 if is_command else current_rank().count
+    count = job.cell.device.world_size if is_command else current_rank().count
     if count == 1:
         return {}
     threads = device.runtime_conditions()["threads"]

@@ -44,7 +44,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         try:
             device = open_assigned(job)
             send(events.trial_started(job.trial, job.attempt, **opening(job, device), clock=command.clock))
-            kind = ReportedRun if command.reports else PrintedRun
+            kind = CommandRun if job.node_rank else ReportedRun if command.reports else PrintedRun
             run = kind(job, info, send, Path(channel), started_ns, warnings)
             status, error = run.run()
         except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's

@@ -4,8 +4,8 @@ import pytest
 from support.made_up_runs import MadeUpGrid
 
 from raybench.analysis.measured import assumes_work, changes_work
-from raybench.results.attempt import main_metric
 from raybench.results.output_clock import OutputClock
+from raybench.results.run_table import main_metric
 
 STEPS = OutputClock(r"step (\d+)", "step N | loss …", "step", 10.0)
 COMMAND = {"form": "command", "clock": "output"}

@@ -67,8 +67,8 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     started = [line for line in first.lines if line.startswith("started ")]
     ended = [line for line in first.lines if line.startswith("completed ")]
     assert sorted(started) == ["started    batch 32", "started    batch 64"]
-    assert re.search(r"batch \d\d   .+   accuracy \d+\.\d%   \(1/2, (about .+ left|nearly done)\)$", ended[0])
-    assert re.search(r"batch \d\d   .+   accuracy \d+\.\d%   \(2/2\)$", ended[1]), "nothing is left"
+    assert re.search(r"batch \d\d   .+   accuracy \d+\.\d\d%   \(1/2, (about .+ left|nearly done)\)$", ended[0])
+    assert re.search(r"batch \d\d   .+   accuracy \d+\.\d\d%   \(2/2\)$", ended[1]), "nothing is left"
     assert len(table(first)) == 2
     report = Path("raybench-results") / "digits" / "report.html"
     assert first.lines[-2:] == [f"Report  {report}", "MLflow  raybench ui"]
@@ -208,13 +208,16 @@ def test_ctrl_c_keeps_results_and_names_the_remedy(grid, digits, monkeypatch):
 
 def test_ctrl_c_during_a_retry_names_the_run_that_was_stopped(grid, digits, monkeypatch):
     from raybench.execution import inline
+    from raybench.trial.record import append_event
 
     ends = iter(["failed", "failed", None])
 
     def record(job, sink):
         if job.check:
             return
-        sink(events.trial_started(job.trial, job.attempt, cell=job.cell.to_json(), **job.labels))
+        start = events.trial_started(job.trial, job.attempt, cell=job.cell.to_json(), **job.labels)
+        append_event(Path(job.folder), start)
+        sink(start)
         if (status := next(ends)) is None:
             raise KeyboardInterrupt
         sink(events.trial_ended(job.trial, job.attempt, status, error={"type": "ValueError", "message": "no"}))

