@@ -212,13 +212,10 @@ def assumes_work(axis: str, runs: Sequence[Run]) -> bool:
 
 def clock_text(attempts: Iterable[Run]) -> str:
     """Return what an epoch of commands is, and the start-up that is left out, as a sentence."""
-    runs = [
-        run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock in ("output", "program", "run")
-    ]
-    sentences = dict.fromkeys(run.output_clock.sentence() for run in runs if run.output_clock and run.clock != "run")
-    if any(run.clock == "run" for run in runs):
-        sentences[OutputClock().sentence()] = None
-    startups = [run.ledger["startup"] for run in runs if run.ledger.get("startup") and run.clock != "run"]
+    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in ("", "trial")]
+    clocks = [OutputClock() if run.clock == "run" else run.output_clock for run in runs]
+    sentences = dict.fromkeys(clock.sentence() for clock in clocks if clock)
+    startups = [run.startup_s for run in runs if run.startup_s and run.clock != "run"]
     facts = [f"start-up of {median(startups):.3g} s is left out"] if startups else []
     facts += ["their time includes evaluations"] if any(run.holds_evaluation for run in runs) else []
     text = "; ".join([*sentences, *facts])

@@ -169,11 +169,9 @@ def _value(text: str) -> Any:
 
 def _name(before: str, number: int) -> str:
     """Return the name of an axis from the text before its braces: `--data.batch-size`, `lr=`; else its position."""
-    flag = _FLAG.match(before)
-    words = (
-        re.sub(r"(?<=[a-z])(?=[A-Z])|\W", "_", (flag[1] or flag[2]).split(".")[-1]) if flag else f"argument_{number}"
-    )
-    return words.lower()
+    if not (flag := _FLAG.match(before)):
+        return f"argument_{number}"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|\W", "_", (flag[1] or flag[2]).split(".")[-1]).lower()
 
 
 def expanded_braces(words: Sequence[str]) -> str | None:

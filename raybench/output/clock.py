@@ -14,7 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 from raybench.core.ledger import NANO
-from raybench.output.metrics import COUNTERS, columns_of, header_in, slots_in
+from raybench.output.metrics import COUNTERS, columns_of, slots_in
 from raybench.output.transcript import BAR, NUMBER, NUMBERS, TIME, Kind, number_of
 from raybench.results.output_clock import OutputClock
 
@@ -91,9 +91,8 @@ class Candidate(NamedTuple):
         return self.lines[-1].at - self.lines[0].at
 
 
-def infer(kinds: Sequence[Kind]) -> OutputClock:
-    """Return the clock that lines have; it has no pattern if they have none."""
-    headers = [names for kind in kinds if NUMBER not in kind.template and (names := header_in(kind.text(0)))][::-1]
+def infer(kinds: Sequence[Kind], headers: Sequence[Sequence[str]]) -> OutputClock:
+    """Return the clock that lines have, with the headers of tables in them; it has no pattern if they have none."""
     candidates = [each for kind in kinds if len(kind.at) > 1 for each in _candidates(kind, headers)]
     if not candidates:
         return OutputClock()
@@ -187,11 +186,8 @@ def _candidates(kind: Kind, headers: Sequence[Sequence[str]]) -> Iterator[Candid
             line_of(kind, row, number_of(m[number][1]), m[number].start()) for row, m in zip(rows, found, strict=True)
         ]
         lines = _distinct(_of_one_process(lines))
-        counts, reads, is_named = (
-            [line.value for line in lines],
-            len({line.at for line in lines}),
-            rank in (PASSES, STEPS),
-        )
+        counts, reads = [line.value for line in lines], len({line.at for line in lines})
+        is_named = rank in (PASSES, STEPS)
         grown = [after - before for before, after in pairwise(counts) if after > before]
         if rank is None or len(grown) < (1 if is_named else MIN_COUNTS - 1) or min(counts) < 0:
             continue

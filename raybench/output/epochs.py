@@ -110,7 +110,7 @@ class Output:
         elif not is_listed and clock and clock.pattern:
             lines = lines_of(clock.pattern, kinds)
         is_new = not is_listed and not lines and (clock is None or (bool(clock.pattern) and ended > 0))
-        self.clock = infer(kinds) if is_new else clock or OutputClock()
+        self.clock = infer(kinds, headers) if is_new else clock or OutputClock()
         if is_new and self.clock.pattern:
             lines = lines_of(self.clock.pattern, kinds)
         groups = [[*group] for _, group in groupby(lines, lambda line: line.value)]

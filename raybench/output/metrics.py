@@ -138,12 +138,8 @@ def slots_in(
             continue
         elif name:
             has_loss = has_loss or name.endswith("loss")
-            if (
-                re.fullmatch(r"\s*\(\s*", "".join(leads[number + 1 : number + 2]))
-                and re.match(  # a running mean
-                    r"\s*\)", text[matches[number + 1].end() :]
-                )
-            ):
+            is_open = re.fullmatch(r"\s*\(\s*", "".join(leads[number + 1 : number + 2]))
+            if is_open and re.match(r"\s*\)", text[matches[number + 1].end() :]):  # a running mean
                 mean = number + 1
             divisor = number + 1 if re.match(r"/\d+\b", rest) else None
             yield Slot(f"{part}/{name}", max(mean, number), divisor)

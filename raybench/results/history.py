@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -116,10 +116,10 @@ class GridHistory:
 
     def output_clock(self, cell: Cell) -> dict[str, Any] | None:
         """The clock in the output of the first completed run of a command, which all its runs have in common."""
-        runs = [run for run in self.attempts.values() if run.status == TrialStatus.COMPLETED and run.output_clock]
-        runs = [run for run in runs if run.cell.workload.digest == cell.workload.digest]
-        first = min(runs, key=lambda run: run.ended or "", default=None)
-        return first.output_clock.to_json() if first and first.output_clock else None
+        digest, runs = cell.workload.digest, self.attempts.values()
+        same = (run for run in runs if run.status == TrialStatus.COMPLETED and run.cell.workload.digest == digest)
+        clocks = [run.output_clock for run in sorted(same, key=lambda run: run.ended or "") if run.output_clock]
+        return asdict(clocks[0]) if clocks else None
 
     @property
     def warnings(self) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
 
 from raybench.core.text import format_value
 
@@ -28,15 +26,6 @@ class OutputClock:
     step: float = 1.0
     are_passes: bool = False
     begins: bool = False
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote; other values are ignored."""
-        return cls(**{name: value[name] for name in cls.__dataclass_fields__ if name in value})
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
     def sentence(self) -> str:
         """What an epoch is, in words."""

@@ -77,13 +77,9 @@ class End(Exception):
     error: Mapping[str, Any] | None = None
 
 
-class OutputError(Exception):
-    """The output is not what the patterns need."""
-
-
-def usage_error(message: str) -> dict[str, Any]:
-    """The error of a command that is used in a wrong way."""
-    return {"type": "UsageError", "message": message}
+def wrong_use(message: str, **fields: Any) -> End:
+    """The end of a command that is used in a wrong way, or whose output is not what its patterns need."""
+    return End(TrialStatus.FAILED, {"type": "UsageError", "message": message, **fields})
 
 
 def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
@@ -157,7 +153,8 @@ class CommandRun:
             name = str(error.filename or self._arguments[0])
             hint = f"; a file of {self._job.code_folder} is written as ./{name}" if "/" not in name else ""
             hint = "; make it executable: chmod +x" if isinstance(error, PermissionError) else hint
-            return TrialStatus.FAILED, usage_error(f"cannot start {name}: {error.strerror}{hint}")
+            end = wrong_use(f"cannot start {name}: {error.strerror}{hint}")
+            return end.status, {**(end.error or {})}
         deadline = self._started_ns * NANO + self._job.timeout if self._job.timeout else math.inf
         try:
             while program.code is None:
@@ -178,8 +175,6 @@ class CommandRun:
                 self._check(program)
         except End as end:
             reported = end
-        except OutputError as error:
-            reported = End(TrialStatus.FAILED, usage_error(str(error)))
         if not reported:
             return TrialStatus.COMPLETED, None
         self._stop(program)

@@ -13,6 +13,7 @@ import sys
 import time
 from bisect import bisect_left
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +26,7 @@ from raybench.output.epochs import Course, Output, Printed, State
 from raybench.output.transcript import Transcript, number_of
 from raybench.results.output_clock import OutputClock
 from raybench.training.epoch_record import finite
-from raybench.trial.command_run import CommandRun, End, OutputError, values_of
+from raybench.trial.command_run import CommandRun, End, values_of, wrong_use
 from raybench.trial.journal import joules_reader
 from raybench.trial.program import Program, children_cpu_s
 from raybench.workloads.command import EPOCH, MARKS, arithmetic
@@ -58,7 +59,7 @@ class PrintedRun(CommandRun):
         self._transcript, self._course, self._clock = Transcript({}), Course([]), OutputClock()
         self._work: dict[str, float] = {}
         self._events: list[Event] = []
-        self._seconds: dict[str, float] = {}
+        self._seconds = dict.fromkeys(State, 0.0)
         self._cpu: list[tuple[int, float]] = []
         self._children_s = children_cpu_s()
         self._begin_ns = self._first_ns = self._read_ns = self._look_ns = self._show_ns = self._until_ns = 0
@@ -105,7 +106,7 @@ class PrintedRun(CommandRun):
             is_over: whether it has ended by itself.
         """
         given = self._job.output_clock
-        output = Output(self._transcript, OutputClock.from_json(given) if given else None, until_ns if is_over else 0)
+        output = Output(self._transcript, OutputClock(**given) if given else None, until_ns if is_over else 0)
         course = self._course = output.course(self._begin_ns, until_ns, is_over)
         self._clock, self._events, at_ns = output.clock, [], [self._started_ns]
         ledger, limit_s, spent_ns = Ledger(self._started_ns, lambda: at_ns[0]), self._limit_s, 0
@@ -193,20 +194,20 @@ class PrintedRun(CommandRun):
         for name, kind in self._transcript.matched.items():
             for text in map(kind.text, range(0 if name in MARKS else len(kind.at))):
                 if math.isnan(number_of(text)) and text.lower() != "nan":
-                    raise OutputError(f"{name}: {text!r:.60} is not a number, in the line {kind.before[0]!r:.200}")
+                    raise wrong_use(f"{name}: {text!r:.60} is not a number, in the line {kind.before[0]!r:.200}")
         self._decide(self._until_ns, is_over=True)
         course, count, wanted = self._course, len(self._course.epochs), self._job.cell.settings.epochs
         printed = {name for epoch in course.epochs for name in epoch.metrics}
         printed |= {name for name, kind in self._transcript.matched.items() if kind.at}
         for name in (EPOCH, command.time, target):
             if name in (*command.metrics, target) and name and name not in printed:
-                raise OutputError(self._unmatched(name))
+                raise wrong_use(self._unmatched(name))
         for number, epoch in enumerate(course.epochs, 1):
             if command.time and command.time not in epoch.metrics:
-                raise OutputError(f"epoch {number} has no {command.time}, the metric of `time`")
+                raise wrong_use(f"epoch {number} has no {command.time}, the metric of `time`")
             for name in {command.time, *command.work} & epoch.metrics.keys():
                 if not math.isfinite(epoch.metrics[name]):
-                    raise OutputError(f"{name} is {epoch.metrics[name]} in epoch {number}, and not an amount")
+                    raise wrong_use(f"{name} is {epoch.metrics[name]} in epoch {number}, and not an amount")
         if count > 1 and course.epochs[-1].together == count:
             self._warnings.append(TOGETHER.format(count=count))
         is_listed = EPOCH in command.metrics or (self._clock.are_passes and self._clock.step == 1)
@@ -234,7 +235,7 @@ class PrintedRun(CommandRun):
         return {
             **super().evidence(),
             "clock": clock,
-            "output_clock": None if EPOCH in self._command.metrics else self._clock.to_json(),
+            "output_clock": None if EPOCH in self._command.metrics else asdict(self._clock),
             "holds_evaluation": self._course.holds_evaluation,
             **({"first_output_s": (self._first_ns - self._begin_ns) * NANO} if self._first_ns else {}),
             "matched": {name: line[:MAX_QUOTED] for name, line in matched.items()},
@@ -257,12 +258,8 @@ class PrintedRun(CommandRun):
 
     def sections(self, wall_s: float) -> dict[str, float]:
         """Seconds of each section that was measured; what the others leave is `other`."""
-        shown = {state: self._seconds.get(state, 0.0) for state in State if state != State.OTHER}
-        sections = {
-            str(state): round(seconds, 6)
-            for state, seconds in shown.items()
-            if seconds or state is not State.EVALUATION
-        }
+        hidden = {State.OTHER, *(() if self._seconds[State.EVALUATION] else (State.EVALUATION,))}
+        sections = {str(state): round(self._seconds[state], 6) for state in State if state not in hidden}
         return sections | {"other": round(wall_s - sum(sections.values()), 6)}
 
 

@@ -14,7 +14,7 @@ from raybench.core.ledger import NANO
 from raybench.core.status import TrialStatus
 from raybench.results.epoch import over_ranks
 from raybench.trial.channel import Reader
-from raybench.trial.command_run import CommandRun, End, usage_error
+from raybench.trial.command_run import CommandRun, End, wrong_use
 from raybench.trial.program import TERMINATION_SECONDS, Program
 from raybench.trial.run import drop_unmeasured
 
@@ -101,7 +101,7 @@ class ReportedRun(CommandRun):
             message = f"ended in rank {first} after epoch {reached[first]}, in others after {max(reached.values())}"
             of_rank = {"rank": first}
         if message:
-            raise End(TrialStatus.FAILED, usage_error(f"{self._info.name} {message}") | of_rank)
+            raise wrong_use(f"{self._info.name} {message}", **of_rank)
 
     def _warn(self) -> None:
         for end in self._ends.values():

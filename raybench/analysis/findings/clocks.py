@@ -128,12 +128,10 @@ def whole_run(run: Run) -> Iterator[Finding]:
     """No line of a command's output counts its work: times are those of whole runs, with their start-up."""
     if run.clock == "run" and run.wall:
         quiet = min(1.0, (run.first_output_s or run.wall) / run.wall)
-        text = "no line counts the work: times are of whole runs, with their start-up"
-        text += (
-            f", which may be {quiet:.0%} of the run (until its first line)"
-            if quiet < 1
-            else ", whose share is not known"
+        share = (
+            f"may be {quiet:.0%} of the run (until its first line)" if quiet < 1 else "has a share that is not known"
         )
+        text = f"no line counts the work: times are of whole runs, with their start-up, which {share}"
         yield Finding(text, quiet, too_long=quiet / (1 - quiet) if quiet < 1 else None)
 
 
