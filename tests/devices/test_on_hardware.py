@@ -30,8 +30,8 @@ from support.frameworks import accelerators_shown, call_on
 
 from raybench.checks.parity import RESULT, START, read_arrays
 from raybench.checks.parity_comparison import PARITY_TOLERANCE, SideMeasurement, compare
-from raybench.devices import KINDS, frameworks
-from raybench.engines import FRAMEWORKS, ignored_settings
+from raybench.devices import KINDS, frameworks, missing_precision
+from raybench.engines import FRAMEWORKS, unimplemented
 
 GIB = 1 << 30
 SIDE = "device_side"
@@ -78,14 +78,10 @@ class Place:
 
     def reason_against(self, settings: Mapping[str, Any]) -> str:
         """The reason why it cannot train with these settings; empty if it can."""
-        framework, precision = self.framework, settings.get("precision", "fp32")
-        if precision not in KINDS[self.kind].precisions or precision not in FRAMEWORKS[framework].precisions:
-            return f"{self.kind} has no {precision} under {framework}"
-        missing = {*settings} & ignored_settings(framework)
-        missing |= {*settings} & {"replicas"} if not FRAMEWORKS[framework].groups else set()
-        if settings.get("compile") and settings["compile"] not in FRAMEWORKS[framework].compile_modes:
-            missing |= {"compile"}
-        return f"{framework} has no {', '.join(sorted(missing))} of this form" if missing else ""
+        if ignored := {*settings} & FRAMEWORKS[self.framework].ignores:
+            return f"{self.framework} ignores {', '.join(sorted(ignored))}"
+        lacking = missing_precision(self.kind, settings.get("precision", "fp32"))
+        return lacking or unimplemented(self.framework, settings)
 
 
 def param(kind: str, framework: str, *marks: Any) -> Any:

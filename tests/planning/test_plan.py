@@ -249,11 +249,11 @@ def test_invalid_defaults_of_a_workload(plan_of, tmp_path):
     ("text", "node", "skips"),
     [
         ("axes: {device: [cpu, cuda]}", LAPTOP, [None, "no CUDA GPU"]),
-        ("framework: tensorflow\nreplicas: 2", FULL, ["raybench's tensorflow engine has no replicas; use 1"]),
+        ("framework: tensorflow\nreplicas: 2", FULL, ["raybench's tensorflow engine has no replicas: 2; use 1"]),
         (
             "axes: {framework: [tensorflow], compile: [false, default, max-autotune]}",
             FULL,
-            [None, None, "raybench's tensorflow engine has no compile: max-autotune; use default"],
+            [None, None, "raybench's tensorflow engine has no compile: max-autotune; use false or default"],
         ),
         ("axes: {device: [xla_cpu], compile: [false, max-autotune]}", FULL, [None]),
     ],

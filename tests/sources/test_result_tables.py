@@ -77,7 +77,7 @@ def test_the_contract_s_numbers_are_in_the_tables(golden):
         "nesterov": True,
         "schedule": "constant",
         "precision": "fp32",
-        "decay_rule": None,
+        "decay_rule": "mean",
         "augmentation": "[]",
         "train_s": 7.904,
         "input_wait_s": 0.020,
