@@ -1,13 +1,16 @@
 """Checks before a grid's trials: weight decay, and the peak rates of devices with the work of the model (roofline).
 
-A check is inserted before the first trial that needs it, and its result is a label of all trials that share it.
-Training functions and commands get the peak rates if the grid says how many FLOPs they need: raybench has neither their
-model nor their optimizer.
+A check is inserted before the first trial that needs it, and its result is a label of all trials that share it. Weight
+decay that acts as declared is checked once on a machine for a version of the framework, not once per grid. Training
+functions and commands get the peak rates if the grid says how many FLOPs they need: raybench has neither their model
+nor their optimizer.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,9 @@ from typing import Any
 from raybench.checks import roofline, weight_decay
 from raybench.core.cell import Cell
 from raybench.core.events import Event
+from raybench.core.files import write_atomic
 from raybench.core.job import Job
+from raybench.datasets.paths import user_cache
 from raybench.devices import frameworks
 from raybench.engines import FRAMEWORKS
 from raybench.execution.jobs import check_job
@@ -38,17 +43,24 @@ class PretrialChecks:
     """
 
     def __init__(self, events: Iterable[Event] = (), attempts: Iterable[Attempt] = ()) -> None:
-        self._ended: dict[str, Event] = {}
+        self._ended: dict[str, Event] = _cached()
         self._last_epochs: dict[str, int] = {}
         for event in events:
-            self.take(event)
+            self._note(event)
         for attempt in attempts:
             if attempt.epochs:
                 last = attempt.epochs[-1].epoch
                 self._last_epochs[attempt.trial] = max(last, self._last_epochs.get(attempt.trial, 0))
 
     def take(self, event: Event) -> None:
-        """Record an event: a check's end, or an epoch's for a trial's progress."""
+        """Record an event of this run: a check's end, or an epoch's for a trial's progress."""
+        self._note(event)
+        if event.get("check") == weight_decay.NAME and event.get("passed"):
+            with suppress(OSError, RuntimeError):  # without the cache it is checked again
+                _cache_file().parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(_cache_file(), json.dumps({**_cached(), str(event["trial"]): event}))
+
+    def _note(self, event: Event) -> None:
         trial, epoch = event.get("trial"), event.get("epoch")
         if event.get("event") == "epoch_ended" and isinstance(trial, str) and isinstance(epoch, int):
             self._last_epochs[trial] = max(epoch, self._last_epochs.get(trial, 0))
@@ -99,6 +111,18 @@ class PretrialChecks:
         """Warnings about the weight-decay checks that cells need and that have no result; runs have the others."""
         events = [self._ended.get(key) for key in dict.fromkeys(map(weight_decay.key, cells))]
         return [decay_warning(event) for event in events if event and "passed" not in event]
+
+
+def _cache_file() -> Path:
+    return user_cache() / "weight_decay.json"
+
+
+def _cached() -> dict[str, Event]:
+    """The weight-decay checks that passed on this machine, by key."""
+    with suppress(OSError, RuntimeError, ValueError):
+        events = json.loads(_cache_file().read_bytes())
+        return events if isinstance(events, dict) else {}
+    return {}
 
 
 def _checks(cell: ResolvedCell) -> dict[str, Cell]:

@@ -160,11 +160,6 @@ def open_engine(framework: str, parts: EngineParts) -> Engine:
     return engine
 
 
-def open_inspection(framework: str) -> ModuleType:
-    """Import the `inspection` module of a framework's models, which reads and writes weights and computes outputs."""
-    return import_module(f"raybench.engines.{FRAMEWORKS[framework].models}.inspection")
-
-
 def open_counts(framework: str) -> ModuleType:
     """Import the `flops` module of a framework's models, which counts a model's work."""
     return import_module(f"raybench.engines.{FRAMEWORKS[framework].models}.flops")

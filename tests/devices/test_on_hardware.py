@@ -27,9 +27,8 @@ import numpy as np
 import pytest
 from support import WORKLOADS
 from support.frameworks import accelerators_shown, call_on
+from support.parity import differences, differing
 
-from raybench.checks.parity import RESULT, START, read_arrays
-from raybench.checks.parity_comparison import PARITY_TOLERANCE, SideMeasurement, compare
 from raybench.devices import KINDS, frameworks, missing_precision
 from raybench.engines import FRAMEWORKS, unimplemented
 
@@ -137,20 +136,10 @@ def losses(events: list[dict[str, Any]]) -> list[float]:
 @places(CPU, TENSORFLOW_CPU, XLA_CPU)
 def test_ten_steps_compute_what_the_cpu_computes(place: Place, tmp_path: Path) -> None:
     """Outputs, gradients, losses, updates and batch statistics, from the same weights and batches."""
-    sides = []
     for side, name in ((on_the_cpu(place), "reference"), (place, "device")):
-        folder = tmp_path / name
-        folder.mkdir()
-        if sides:
-            (folder / START).symlink_to(tmp_path / "reference" / START)
-        settings = {"epochs": 10, "steps_per_epoch": 1, "batch_size": 64, "learning_rate": 0.01, "precision": "fp32"}
-        (event,) = side.events(folder, check="parity", **settings)
-        assert event["error"] is None, event["error"]
-        sides.append(SideMeasurement(name, event["parameters"], event["mismatch"], read_arrays(folder / RESULT)))
-    tolerance = {name: HARDWARE_TOLERANCE * value for name, value in PARITY_TOLERANCE.items()}
-    rows = list(compare(*sides, tolerance))
-    assert [row for row in rows if not row.same] == []
-    assert len(rows) == 6
+        options = {"workload": f"{WORKLOADS / 'on_device.py'}:small", "batch_size": 48, "learning_rate": 1.0}
+        call_on(side.kind, side.framework, "parity_side:train", folder=str(tmp_path), name=name, root="", **options)
+    assert differing(differences(tmp_path, "reference", "device"), HARDWARE_TOLERANCE) == set()
 
 
 VARIANTS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain, islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import torch
 
-from raybench.datasets.splits import Split
+from raybench.datasets.splits import Array, Split
 from raybench.devices.cpu import TorchDevice
 from raybench.engines.base import Engine, EngineParts, check_per_example
 from raybench.engines.batch_order import Augmentation
@@ -97,6 +97,16 @@ class TorchEngine(Engine):
         """Tell the clock what is compiled."""
         self._loop.graphs = graphs if self._recipe.compile else None
         self._loop.settling = SETTLING if self._captures else 0
+
+    def weights(self) -> list[Array]:
+        """The trained parameters."""
+        return [parameter.detach().cpu().numpy().copy() for parameter in self._trained]
+
+    @torch.no_grad()
+    def set_weights(self, weights: Sequence[Array]) -> None:
+        """Set the trained parameters in place, as the optimizer holds them."""
+        for parameter, array in zip(self._trained, weights, strict=True):
+            parameter.copy_(torch.from_numpy(array))
 
     def save(self, path: Path) -> None:
         """Save parameters and buffers, the states of the optimizer and the scaler, and the random states."""
