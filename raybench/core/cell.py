@@ -209,7 +209,6 @@ def _read(part: Any, tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written(part: Any) -> dict[str, Any]:
-    """The fields of a part as JSON, without defaults."""
     tree = {}
     for name, (declared, default) in _fields(part.__class__).items():
         value = getattr(part, name)

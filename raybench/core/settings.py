@@ -508,6 +508,5 @@ def _accepted(declared: Any) -> tuple[type, ...]:
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are not missing, as plain JSON data."""
     known = {name: value for name, value in values.items() if value is not MISSING}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}

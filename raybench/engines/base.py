@@ -117,7 +117,6 @@ class Engine(ABC):
 
     @property
     def _epochs(self) -> int:
-        """The number of whole epochs that were trained."""
         return self._step // self._order.steps
 
     @abstractmethod

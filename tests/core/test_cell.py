@@ -67,6 +67,13 @@ def test_fields_have_the_values_of_the_json():
     assert (leaves["settings.optimizer.learning_rate"], leaves["data.examples.train"]) == (0.001, 40000)
 
 
+def test_the_order_of_keys_is_no_part_of_the_identity():
+    one, other = (
+        Cell.from_json(TREE | {"params": dict(order)}) for order in ([("a", 1), ("b", 2)], [("b", 2), ("a", 1)])
+    )
+    assert one.cell_id == other.cell_id != Cell.from_json(TREE).cell_id
+
+
 def test_an_unknown_cell_is_false():
     assert not Cell() and not Cell.from_json({}) and not Cell.from_json({"unknown": 1})
     assert Cell().to_json() == {} and Cell().device.kind is MISSING

@@ -110,6 +110,24 @@ def test_an_epoch_waits_for_its_device(name, monkeypatch, sleep):
         assert epoch.get("device_s", {"train": 10})["train"] == 10
 
 
+def test_device_that_waits_for_input_is_idle(monkeypatch, sleep):
+    due_s = [0.0]
+    cuda(monkeypatch, lambda: sleep(max(0.0, due_s[0] - time.perf_counter())), due_s)
+
+    def slow():
+        for batch in BATCHES:
+            sleep(3)
+            yield batch
+
+    trial, kept, _ = make_trial(1, device=program_device("torch", "cuda"))
+    for _ in trial.epochs():
+        for _ in trial.steps(slow()):
+            due_s[0] = time.perf_counter() + 2
+    # The host waits for the first step, which has a new shape, before it loads the next batch.
+    assert kept.epochs[0]["device_s"] == {"train": 2 + 3 + 3 * 3 + 2, "input_wait": 3 + 3 * 1}
+    assert kept.epochs[0]["ledger"]["input_wait"] == 5 * 3
+
+
 @pytest.mark.parametrize(
     ("has", "kind", "adapter"),
     [

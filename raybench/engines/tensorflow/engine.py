@@ -127,12 +127,10 @@ class TensorFlowEngine(Engine):
         self._go_on_after(epochs)
 
     def _parts(self) -> dict[str, tf.Variable]:
-        """Variables that change during training."""
         sections = {"model": [variable.value for variable in self.model.variables], "optimizer": self._optimizer.state}
         return {f"{name}/{index}": part for name, parts in sections.items() for index, part in enumerate(parts)}
 
     def _first_of(self, split: Split, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """The first examples of a split as model inputs, and their targets."""
         inputs, targets = (tf.constant(plain(values[:count])) for values in (split.inputs, split.targets))
         return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 

@@ -94,7 +94,6 @@ class TorchEngine(Engine):
         self._count_compilation()
 
     def _count_compilation(self) -> None:
-        """Tell the clock what is compiled."""
         self._loop.graphs = graphs if self._recipe.compile else None
         self._loop.settling = SETTLING if self._captures else 0
 
@@ -164,7 +163,6 @@ class TorchEngine(Engine):
         return build_optimizer(self.model.parameters(), settings, decay, recipe.decay, fused)
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
-        """The losses of the examples, and what is summed of them."""
         with self._autocast:
             outputs = self._call(inputs)
         outputs = outputs.float() if isinstance(outputs, torch.Tensor) else outputs
@@ -229,7 +227,6 @@ class TorchEngine(Engine):
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
 
     def _update(self) -> None:
-        """Take the optimizer's step with the current gradients."""
         rate = self._rate(self._step)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
@@ -278,7 +275,6 @@ class TorchEngine(Engine):
 
 
 def _on_host(state: Any) -> Any:
-    """Copies of all tensors in a state, in the host's memory."""
     if isinstance(state, Mapping):
         return {name: _on_host(value) for name, value in state.items()}
     return state.detach().cpu() if isinstance(state, torch.Tensor) else state
