@@ -20,6 +20,7 @@ from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.files import write_atomic
 from raybench.core.job import Job
+from raybench.core.text import error_line
 from raybench.datasets.paths import user_cache
 from raybench.devices import frameworks
 from raybench.engines import FRAMEWORKS
@@ -104,7 +105,9 @@ class PretrialChecks:
         if roofline.NAME in checked and (rates := self._ended.get(roofline.key(checked[roofline.NAME]))):
             precision = {"precision": checked[roofline.NAME].settings.precision}
             stated = {"stated": {"unit": flops.unit, "flops": flops.per_unit}} if flops else {}
-            labels |= {"roofline": _rates(rates) | precision | stated}
+            found: dict[str, Any] = {name: rates[name] for name in ("work", "probes") if name in rates}
+            fields = found or {"missing": _reason(rates)}
+            labels |= {"roofline": {"key": str(rates.get("trial"))} | fields | precision | stated}
         return replace(job, labels={**job.labels, **labels}, resume=self._last_epochs.get(job.trial))
 
     def warnings(self, cells: Iterable[Cell]) -> list[str]:
@@ -119,9 +122,8 @@ def _cache_file() -> Path:
 
 def _cached() -> dict[str, Event]:
     """The weight-decay checks that passed on this machine, by key."""
-    with suppress(OSError, RuntimeError, ValueError):
-        events = json.loads(_cache_file().read_bytes())
-        return events if isinstance(events, dict) else {}
+    with suppress(OSError, RuntimeError, ValueError, TypeError, LookupError, AttributeError):  # missing or damaged
+        return {key: event for key, event in json.loads(_cache_file().read_bytes()).items() if event["passed"]}
     return {}
 
 
@@ -138,15 +140,9 @@ def _checks(cell: ResolvedCell) -> dict[str, Cell]:
     return {roofline.NAME: replace(content, framework=framework, settings=settings)}
 
 
-def _rates(event: Event) -> dict[str, Any]:
-    """The label of a roofline measurement, or the reason why it is missing."""
-    fields: dict[str, Any] = {name: event[name] for name in ("work", "probes") if name in event}
-    return {"key": str(event.get("trial")), **(fields or {"missing": _in_short(event.get("error"))})}
-
-
 def verdict_of(event: Event) -> str:
     """The result of a weight-decay check, from its end event: `passed`, `failed: …` or `not proven: …`, in one line."""
-    return str(event.get("says") or f"not proven: {_in_short(event.get('error'))}")
+    return str(event.get("says") or f"not proven: {_reason(event)}")
 
 
 def decay_warning(event: Event) -> str:
@@ -154,11 +150,9 @@ def decay_warning(event: Event) -> str:
     return f"{event.get('about')}: {verdict_of(event)}"
 
 
-def _in_short(error: Any) -> str:
-    """The type and the first line of an error in an event."""
-    fields = error if isinstance(error, dict) else {}
-    lines = str(fields.get("message") or "").strip().splitlines()
-    return ": ".join(filter(None, [fields.get("type"), *lines[:1]]))[:MAX_ERROR_CHARACTERS] or "no result"
+def _reason(event: Event) -> str:
+    error = event.get("error")
+    return error_line(error, MAX_ERROR_CHARACTERS) if isinstance(error, dict) else "no result"
 
 
 def describe(work: WorkItem) -> str:
