@@ -3,7 +3,7 @@ import json
 import pytest
 
 from raybench.core.cell import Cell, CellDevice, CellWorkload
-from raybench.core.settings import MISSING
+from raybench.core.settings import MISSING, TRAINING
 
 TREE = {
     "data": {"name": "cifar10", "digest": "sha256:5d3f0a1c", "examples": {"train": 40000, "val": None}},
@@ -17,17 +17,14 @@ TREE = {
         "weight_decay": 0,
         "model": {"dropout": 0.2},
         "decay": "coupled",
-        "decay_rule": "mean",
         "label_smoothing": 0.1,
         "schedule": {"name": "piecewise_linear", "points": [[0.0, 0.0], [5.0, 1.0]], "stretch": False},
         "gradient_clipping": 1.0,
         "gradient_accumulation": 2,
         "precision": "fp32",
-        "channels_last": False,
         "compile": False,
         "input": "device",
         "augmentation": ["flip", {"crop": 4}],
-        "evaluation_batch_size": None,
         "steps_per_epoch": None,
     },
     "warmup_epochs": 1,
@@ -52,7 +49,10 @@ def with_value(tree, path, value):
 
 
 def test_json_is_read_and_written_back():
-    assert Cell.from_json(json.loads(json.dumps(TREE))).to_json() == TREE
+    written = Cell.from_json(json.loads(json.dumps(TREE))).to_json()
+    added = {name: value for name, value in written["settings"].items() if name not in TREE["settings"]}
+    assert written == TREE | {"settings": TREE["settings"] | added}
+    assert added == {name: TRAINING[name].default for name in added}, "of settings that did not exist yet"
 
 
 def test_fields_have_the_values_of_the_json():

@@ -9,12 +9,13 @@ from itertools import product
 import pytest
 import torch
 
+from raybench.core.settings import Settings
 from raybench.engines.torch.optimizers import build_optimizer
 
 DECAY = 0.05
-SGD = {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": True}
-MOMENTS = {"learning_rate": 0.1, "betas": [0.9, 0.999], "eps": 1e-8}
-EVERY_RULE = list(product(("sgd", "adam", "adamw"), ("coupled", "decoupled")))
+SETTINGS = {name: Settings(optimizer=name, learning_rate=0.1).optimizer_settings for name in ("sgd", "adam", "adamw")}
+SGD = SETTINGS["sgd"]
+EVERY_RULE = list(product(SETTINGS, ("coupled", "decoupled")))
 
 
 def test_frozen_weights_stay():
@@ -31,8 +32,7 @@ def test_frozen_weights_stay():
 @pytest.mark.parametrize(("name", "decay"), EVERY_RULE)
 def test_skipped_step_does_not_decay(name, decay, fused):
     weight = torch.nn.Parameter(torch.ones(3))
-    settings = SGD if name == "sgd" else {"name": name, **MOMENTS}
-    optimizer = build_optimizer([weight], settings, DECAY, decay, fused)
+    optimizer = build_optimizer([weight], SETTINGS[name], DECAY, decay, fused)
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
     for gradient, moves in ((0.0, True), (math.inf, False), (0.0, True), (math.nan, False)):
         before = weight.detach().clone()
