@@ -3,6 +3,7 @@ import json
 import pytest
 
 from raybench.core.cell import Cell, CellDevice, CellWorkload
+from raybench.core.identity import leaves
 from raybench.core.settings import MISSING, TRAINING
 
 TREE = {
@@ -49,10 +50,10 @@ def with_value(tree, path, value):
 
 
 def test_json_is_read_and_written_back():
-    written = Cell.from_json(json.loads(json.dumps(TREE))).to_json()
-    added = {name: value for name, value in written["settings"].items() if name not in TREE["settings"]}
-    assert written == TREE | {"settings": TREE["settings"] | added}
-    assert added == {name: TRAINING[name].default for name in added}, "of settings that did not exist yet"
+    written, known = (dict(leaves(tree)) for tree in (Cell.from_json(json.loads(json.dumps(TREE))).to_json(), TREE))
+    assert {name: written.pop(name) for name in known} == known
+    defaults = {".".join(("settings", *one.path)): one.default for one in TRAINING.values()}
+    assert {name: defaults[name] for name in written} == written, "settings that did not exist when it was written"
 
 
 def test_fields_have_the_values_of_the_json():

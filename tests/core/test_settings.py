@@ -85,8 +85,8 @@ def test_missing_and_mistyped_values():
     assert Settings.from_json({}).to_json() == {}
 
 
-AMSGRAD = setting(False, "For adam: the largest second moment.", optimizers=("adam", "adamw"))
-More = make_dataclass("More", [("amsgrad", bool, AMSGRAD)], bases=(Settings,), frozen=True)
+FLAG = setting(False, "For adam: a flag.", optimizers=("adam", "adamw"))
+More = make_dataclass("More", [("flag", bool, FLAG)], bases=(Settings,), frozen=True)
 
 
 ADAM = {"optimizer": "adam"}
@@ -97,12 +97,12 @@ def test_a_new_setting_keeps_the_cells_of_earlier_results(monkeypatch, given):
     engine = CellEngine("torch")
     cell = Cell(engine=engine, settings=Settings.of(given))
     earlier, written = cell.cell_id, json.loads(json.dumps(cell.to_json()))
-    monkeypatch.setattr(settings, "TRAINING", {**TRAINING, "amsgrad": settings._declared(More)["amsgrad"]})
+    monkeypatch.setattr(settings, "TRAINING", {**TRAINING, "flag": settings._declared(More)["flag"]})
     monkeypatch.setattr("raybench.core.cell.Settings", More)
     now = Cell(engine=engine, settings=More.of(given))
     assert now.cell_id == earlier
     assert More.from_json(written["settings"], is_complete=True) == now.settings
-    changed = Cell(engine=engine, settings=More.of(given | ADAM | {"amsgrad": True}))
+    changed = Cell(engine=engine, settings=More.of(given | ADAM | {"flag": True}))
     assert changed.cell_id != Cell(engine=engine, settings=More.of(given | ADAM)).cell_id
 
 
