@@ -74,8 +74,8 @@ def measure(job: Job) -> dict[str, Any]:
     """Check the decay of a job's cell.
 
     Returns:
-        `passed`; `factor`, the multiple of λ that acts on the weight that differs most from the declared rule; and what
-        the check `says`.
+        `passed`; `factor`, the multiple of λ that acts on a weight where it differs most from the declared one; and
+        what the check `says`.
 
     Raises:
         ArithmeticError: the device does not keep the weights that are written to it, or they do not stay finite.
@@ -107,10 +107,10 @@ def judge(measured: Array, rule: str, optimizer: Mapping[str, Any], decay: float
     """Compare measured weights, [1 + steps, weights], with a rule that acts with a declared multiple of λ."""
     start, changes = measured[0], measured[1:] - measured[0]
     expected = closed_form(rule, optimizer, start, declared * decay, len(changes)) - start
-    deviations = np.abs(changes - expected).max(axis=0) / np.abs(expected).max(axis=0)
-    worst = int(deviations.argmax())
-    factor = declared * float(changes[-1, worst] / expected[-1, worst])
-    passed = bool(deviations[worst] <= TOLERANCE)
+    deviation = (np.abs(changes - expected).max(axis=0) / np.abs(expected).max(axis=0)).max()
+    ratios = (changes / expected).ravel()
+    factor = declared * float(ratios[np.abs(ratios - 1).argmax()])
+    passed = bool(deviation <= TOLERANCE)
     acts = f"acts as {factor:.3g} × λ"
     if passed:
         says = "passed" if declared == 1 else f"passed: {acts}, as declared"
