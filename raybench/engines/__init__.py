@@ -6,7 +6,7 @@ A new framework is one record here, and one folder if it has an engine.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
@@ -160,13 +160,7 @@ def open_engine(framework: str, parts: EngineParts) -> Engine:
     return engine
 
 
-def open_counts(framework: str) -> ModuleType:
-    """Import the `flops` module of a framework's models, which counts a model's work."""
-    return import_module(f"raybench.engines.{FRAMEWORKS[framework].models}.flops")
-
-
-def open_operations(framework: str) -> Callable[..., Any]:
-    """Import the device-probe operations of a framework (`device_probes.py` in its folder)."""
-    module = import_module(f"raybench.engines.{FRAMEWORKS[framework].folder}.device_probes")
-    operations: Callable[..., Any] = module.Operations
-    return operations
+def open_module(framework: str, name: str) -> ModuleType:
+    """Import `device_probes` of a framework or, of the framework in which its models are written, `flops`."""
+    record = FRAMEWORKS[framework]
+    return import_module(f"raybench.engines.{record.models if name == 'flops' else record.folder}.{name}")

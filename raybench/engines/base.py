@@ -112,7 +112,6 @@ class Engine(ABC):
 
     @property
     def _trained_examples(self) -> int:
-        """The examples of the steps in this epoch, which may have been left early."""
         return (self._step - self._first_step) * self.batch_size
 
     @property

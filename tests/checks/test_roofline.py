@@ -98,7 +98,7 @@ def test_peak_of_several_devices(monkeypatch, kind, devices, ranks, times):
         framework="jax", device=CellDevice(kind, count=devices), workload=CellWorkload("own", form="function")
     )
     monkeypatch.setattr(roofline, "open_assigned", lambda job: SimpleNamespace(kind=kind))
-    monkeypatch.setattr(roofline, "open_operations", lambda framework: lambda *_: None)
+    monkeypatch.setattr(roofline, "open_module", lambda *_: SimpleNamespace(Operations=lambda *_: None))
     monkeypatch.setattr(roofline, "probe", lambda device, operations: {"product": 1e12})
     monkeypatch.setattr(roofline, "current_rank", lambda: Rank(0, ranks))
     found = roofline.measure(Job("r", 1, 0, 0, content, {}, "", "", check="roofline"))
