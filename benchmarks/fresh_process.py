@@ -20,10 +20,11 @@ from pathlib import Path
 from raybench import datasets
 from raybench.config import load_grid
 from raybench.core.job import Job
+from raybench.execution.host_resources import HostResources
 from raybench.execution.jobs import make_job
 from raybench.execution.process import ForkServer
 from raybench.execution.ray_executor import RayExecutor
-from raybench.execution.scheduler import Dispatcher
+from raybench.execution.schedule import Schedule
 from raybench.planning.plan import WorkItem, make_plan
 
 WORK = ("data", "build", "compile", "train", "input_wait", "evaluate")
@@ -41,9 +42,9 @@ def small_job(folder: Path, options: argparse.Namespace) -> Job:
     plan = make_plan(spec, RayExecutor().nodes(spec.environments), datasets.data_root())
     if plan.cells[0].skip:
         raise SystemExit(plan.cells[0].skip)
-    placement = Dispatcher([WorkItem(plan.trials[0])], plan.nodes).next()
-    assert placement is not None
-    return make_job(plan, placement, folder, datasets.data_root())
+    assignment = Schedule([WorkItem(plan.trials[0])], plan.nodes).next()
+    assert assignment is not None
+    return HostResources(assignment.nodes[0]).take(make_job(plan, assignment, folder, datasets.data_root()))
 
 
 def main() -> None:

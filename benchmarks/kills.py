@@ -2,10 +2,10 @@
 
     python benchmarks/kills.py [--kills 30] [--seed 0] [--parent shell|init] [--targets raylet,gcs] [--folder DIR]
 
-The real command runs a grid of eight short trials. Its driver, the process of Ray, a Ray worker, a trial, and Ray's
-raylet, agent and GCS server are killed in turn; the same command follows until the grid is done, and the next grid
-after it until there were enough kills. Each trial leaves a process with its own session and environment, as careless
-code does. Counted are:
+The real command runs a grid of eight short trials. Its driver, the process of Ray, Tune's actor of a trial, the node's
+actor, a trial, and Ray's raylet, agent and GCS server are killed in turn; the same command follows until the grid is
+done, and the next grid after it until there were enough kills. Each trial leaves a process with its own session and
+environment, as careless code does. Counted are:
 
 - lost: trials that completed according to their own file, and are not in the results at the end;
 - doubled: trials that completed twice, attempts with two MLflow runs, points of a metric that are there twice;
@@ -35,9 +35,10 @@ from pathlib import Path
 
 import psutil
 
-TARGETS = ("driver", "ray process", "worker", "trial", "raylet", "agent", "gcs")
+TARGETS = ("driver", "ray process", "tune's actor", "node's actor", "trial", "raylet", "agent", "gcs")
 RAY_TARGETS = ("ray process", "raylet", "agent", "gcs")
 PROGRAMS = {"raylet": "/raylet/raylet", "agent": "ray::DashboardAgent", "gcs": "/gcs/gcs_server"}
+ACTOR = "ray::GridTrial"
 FAULTS = ("lost", "doubled", "RUNNING", "hung", "silent", "left", "exit status")
 NOTICE_S, LEFT_S, HUNG_S = 30.0, 5.0, 300.0
 TRIALS = 8
@@ -125,7 +126,9 @@ def find(target: str, driver: int) -> psutil.Process | None:
             return next((each for each, line in family.items() if "raybench.execution.ray_process" in line), None)
         if target == "trial":
             return next((each for each in servers if each.parent() in servers), None)
-        if target == "worker":
+        if target == "tune's actor":
+            return next((each for each, line in family.items() if line and line[0].startswith(ACTOR)), None)
+        if target == "node's actor":
             return next((each.parent() for each in servers if each.parent() not in servers), None)
         return next(
             (each for each, line in family.items() if line and line[0].strip().endswith(PROGRAMS[target])), None

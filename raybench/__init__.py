@@ -62,6 +62,8 @@ def run_grid(
     keep_going: bool = False,
     address: str | None = None,
     inline: bool = False,
+    wait_for_nodes: float = 30,
+    callbacks: Sequence[Any] = (),
     progress: bool = True,
 ) -> Results:
     """Run the missing trials of a grid and return its results.
@@ -85,8 +87,11 @@ def run_grid(
             MLFLOW_TRACKING_URI, or a database in the results folder.
         checks: check weight decay and measure the device's peak before the trials.
         keep_going: run every trial even if all so far have failed in the same way.
-        address: address of a Ray cluster, such as "auto"; by default trials run on this machine.
+        address: address of a Ray cluster, such as "auto"; by default that in RAY_ADDRESS, or else this machine.
         inline: run trials in this process, without Ray, for a debugger; the results go to a separate grid, NAME~inline.
+        wait_for_nodes: minutes to wait for nodes that a device needs, if the cluster starts nodes; 0 to skip them.
+        callbacks: of Ray Tune (`ray.tune.Callback`), which see each epoch of each trial as a result; they run in the
+            process of Ray, not in this one.
         progress: show the progress.
 
     Returns:
@@ -136,9 +141,18 @@ def run_grid(
     )
     if isinstance(retry, str) or not {*retry} <= {*TrialStatus}:
         raise UsageError(f"retry: {retry!r} is not a list of statuses; use some of {join_words([*TrialStatus])}")
-    options = Options(Path(results), tracking, cells, frozenset(retry), rerun, checks=checks, keep_going=keep_going)
+    options = Options(
+        Path(results),
+        tracking,
+        cells,
+        frozenset(retry),
+        rerun,
+        checks=checks,
+        keep_going=keep_going,
+        wait_for_nodes=wait_for_nodes,
+    )
     view = Display() if progress else None
-    outcome = run(spec, make_executor(address, inline), view, options)
+    outcome = run(spec, make_executor(address, inline, callbacks), view, options)
     if outcome.interrupted:
         raise KeyboardInterrupt("The grid was stopped. Finished trials are kept; the same call runs the rest.")
     return Results([of_history(spec.name, outcome.history)], [outcome.report])

@@ -100,7 +100,7 @@ def test_run_grid_has_the_command_options():
     not_of_python = {"strict", "timing"}  # an exit status, another job, and text for the terminal
     options = {param.name for param in command.params} - not_of_python
     parameters = set(inspect.signature(raybench.run_grid).parameters)
-    assert {renamed.get(name, name) for name in options} == parameters - {"progress"}
+    assert {renamed.get(name, name) for name in options} == parameters - {"progress", "callbacks"}
 
 
 @pytest.fixture(scope="module")

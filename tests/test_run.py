@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 from collections import Counter
 from functools import partial
-from pathlib import Path
 
 import pytest
 from pandas.testing import assert_frame_equal
@@ -23,10 +22,8 @@ from raybench.execution.inline import InlineExecutor
 from raybench.monitoring.host import HostLoad
 from raybench.reporting.build import from_grid, one_grid
 from raybench.results import timing
-from raybench.results.folder import add_event
 from raybench.results.lock import locked
 from raybench.run import DEFAULT_STORE, Options, run_grid
-from raybench.trial.record import record
 
 BAD_ENDINGS = (WORKLOADS / "bad_endings.py").read_text()
 pytestmark = pytest.mark.usefixtures("small_probes")
@@ -145,40 +142,29 @@ def test_stopped_rerun_hides_no_result(grid, monkeypatch):
     assert sorted(attempt.attempt for attempt in fresh.latest.values()) == [2, 3], "no number is given twice"
 
 
-def run_and_be_stopped(self, dispatcher, make_job, sink, tell):
-    """Starts the first trial, and then a person has had enough."""
-    while (placement := dispatcher.next()).work.check:
-        dispatcher.release(placement.work.name, placement.work.attempt)
-    work = placement.work
-    sink(events.trial_started(work.name, work.attempt, cell=work.trial.cell.content.to_json()))
-    sink(events.trial_ended(work.name, work.attempt, TrialStatus.KILLED))
-    raise KeyboardInterrupt
+def test_devices_whose_node_never_comes_are_skipped(grid, monkeypatch):
+    def run(self, schedule, *arguments):
+        while not schedule.finished:
+            whole(self, schedule, *arguments)
+            for device in [*schedule.wanted]:
+                schedule.arrive(device, [])
 
-
-@pytest.mark.parametrize("audited", [False, True])
-def test_trial_completed_after_its_worker_was_lost(grid, monkeypatch, audited):
-    ends = []
-
-    def run(self, dispatcher, make_job, sink, tell):
-        while placement := dispatcher.next():
-            work = placement.work
-            if not work.check:
-                job = make_job(placement)
-                record(job, lambda event: None)  # it trains, and its events reach nobody
-                if audited:  # the monitoring process writes after the trial's end
-                    add_event(Path(job.folder), events.trial_audited(work.name, work.attempt, seconds=1.0))
-                ends.append(sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST)))
-            dispatcher.release(work.name, work.attempt, lost=work.check is None and not ends[-1])
-
+    whole = InlineExecutor.run
     monkeypatch.setattr(InlineExecutor, "run", run)
-    first, _ = grid(DIGITS)
-    assert [end["status"] for end in ends] == ["completed", "completed"]
-    assert statuses(first) == ["completed"] * 2
-    assert [attempt.status for attempt in first.latest.values()] == ["completed"] * 2
-    assert all(attempt.epochs for attempt in first.latest.values())
-    monkeypatch.undo()
-    _, again = grid(DIGITS)
-    assert again == []
+    monkeypatch.setattr(InlineExecutor, "starts_nodes", lambda self: True)
+    text = DIGITS + "devices: {big: {kind: cpu, resources: {big: 1}}}\n"
+    outcome, started = grid(text.replace("device: [cpu]", "device: [cpu, big]"))
+    assert len(started) == 2 and statuses(outcome) == ["completed"] * 2
+    assert "big: 2 configurations skipped: no node came within 30 min" in outcome.warnings
+
+
+def run_and_be_stopped(self, schedule, make_job, sink, tell):
+    """Starts the first trial, and then a person has had enough."""
+    work = schedule.next().work
+    key = work.trial.trial_id, work.attempt
+    sink(events.trial_started(*key, cell=work.trial.cell.content.to_json()))
+    sink(events.trial_ended(*key, TrialStatus.KILLED))
+    raise KeyboardInterrupt
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Checks before a grid's trials: weight decay, and the peak rates of devices with the work of the model (roofline).
+"""Checks before a grid's trials: weight decay, the peak rates of devices with the work of the model, the network.
 
 A check is inserted before the first trial that needs it, and its result is a label of all trials that share it. Weight
 decay that acts as declared is checked once on a machine for a version of the framework, not once per grid. Training
@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raybench.checks import roofline, weight_decay
+from raybench.checks import all_reduce, roofline, weight_decay
 from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.files import write_atomic
@@ -25,11 +25,11 @@ from raybench.datasets.paths import user_cache
 from raybench.devices import frameworks
 from raybench.engines import FRAMEWORKS
 from raybench.execution.jobs import check_job
-from raybench.planning.plan import WorkItem
+from raybench.planning.plan import Check, WorkItem
 from raybench.planning.resolve import ResolvedCell
 from raybench.results.attempt import Attempt
 
-_CHECKS: dict[str, Any] = {module.NAME: module for module in (weight_decay, roofline)}
+_CHECKS: dict[str, Any] = {module.NAME: module for module in (weight_decay, roofline, all_reduce)}
 
 MAX_ERROR_CHARACTERS = 250
 """Maximum characters of an error in a result."""
@@ -69,34 +69,32 @@ class PretrialChecks:
             self._ended[str(trial)] = event
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
-        """Insert the missing checks, each before the first trial that needs it."""
+        """Give each trial the checks that it needs, and those to run that no earlier trial has."""
         planned = {key for key, event in self._ended.items() if not event.get("error")}
-        keys: dict[str, list[tuple[str, str]]] = {}
+        keys: dict[str, list[Check]] = {}
         works: list[WorkItem] = []
         for work in todo:
             cell = work.trial.cell
-            if not work.check:
-                if cell.cell_id not in keys:
-                    keys[cell.cell_id] = [(name, _CHECKS[name].key(content)) for name, content in _checks(cell).items()]
-                for name, key in keys[cell.cell_id]:
-                    if key not in planned:
-                        planned.add(key)
-                        works.append(WorkItem(work.trial, check=name, key=key))
-                work = replace(work, needs=work.needs | {key for _, key in keys[cell.cell_id]})
-            works.append(work)
+            if cell.cell_id not in keys:
+                keys[cell.cell_id] = [
+                    Check(name, _CHECKS[name].key(content)) for name, content in _checks(cell).items()
+                ]
+            checks = keys[cell.cell_id]
+            missing = tuple(check for check in checks if check.key not in planned)
+            planned.update(check.key for check in missing)
+            works.append(replace(work, checks=missing, needs=frozenset(check.key for check in checks)))
         return works
 
-    def complete(self, job: Job, work: WorkItem, grid: Path) -> Job:
+    def complete(self, job: Job, work: WorkItem, check: Check | None, grid: Path) -> Job:
         """Complete a trial's job with its check results; for a check, make its job from the trial's.
 
         Args:
             grid: the grid's folder, in which each check has its own folder.
         """
-        if work.check:
-            cell = _checks(work.trial.cell)[work.check]
-            check = _CHECKS[work.check]
-            labels = {"subject": check.subject(cell), "about": check.describe(cell)}
-            return check_job(replace(job, cell=cell), work, grid, labels)
+        if check:
+            cell, module = _checks(work.trial.cell)[check.name], _CHECKS[check.name]
+            labels = {"subject": module.subject(cell), "about": module.describe(cell)}
+            return check_job(replace(job, cell=cell), check, grid, labels)
         labels = {}
         checked, flops = _checks(work.trial.cell), work.trial.cell.flops
         if weight_decay.NAME in checked and (decay := self._ended.get(weight_decay.key(checked[weight_decay.NAME]))):
@@ -108,6 +106,8 @@ class PretrialChecks:
             found: dict[str, Any] = {name: rates[name] for name in ("work", "probes") if name in rates}
             fields = found or {"missing": _reason(rates)}
             labels |= {"roofline": {"key": str(rates.get("trial"))} | fields | precision | stated}
+        if all_reduce.NAME in checked and (network := self._ended.get(all_reduce.key(checked[all_reduce.NAME]))):
+            labels |= {"all_reduce": {name: network[name] for name in ("bytes", "gb_per_s") if name in network}}
         return replace(job, labels={**job.labels, **labels}, resume=self._last_epochs.get(job.trial))
 
     def warnings(self, cells: Iterable[Cell]) -> list[str]:
@@ -130,14 +130,17 @@ def _cached() -> dict[str, Event]:
 def _checks(cell: ResolvedCell) -> dict[str, Cell]:
     """The checks that a cell needs, each with the cell as which it runs."""
     content, flops = cell.content, cell.flops
+    checks: dict[str, Cell] = {}
     if not content.has_own_loop:
-        return dict.fromkeys(_CHECKS, content)
-    if flops is None:
-        return {}
-    # A framework without probes, such as JAX, has the peak of the device's default framework.
-    framework = content.framework if FRAMEWORKS[content.framework].folder else frameworks(content.device.kind)[0]
-    settings = replace(content.settings, precision=flops.precision)
-    return {roofline.NAME: replace(content, framework=framework, settings=settings)}
+        checks = {module.NAME: content for module in (weight_decay, roofline)}
+    elif flops is not None:
+        # A framework without probes, such as JAX, has the peak of the device's default framework.
+        framework = content.framework if FRAMEWORKS[content.framework].folder else frameworks(content.device.kind)[0]
+        settings = replace(content.settings, precision=flops.precision)
+        checks = {roofline.NAME: replace(content, framework=framework, settings=settings)}
+    if content.device.node_count > 1 and FRAMEWORKS[frameworks(content.device.kind)[0]].has_ranks:
+        checks[all_reduce.NAME] = replace(content, framework=frameworks(content.device.kind)[0])
+    return checks
 
 
 def verdict_of(event: Event) -> str:
@@ -155,11 +158,11 @@ def _reason(event: Event) -> str:
     return error_line(error, MAX_ERROR_CHARACTERS) if isinstance(error, dict) else "no result"
 
 
-def describe(work: WorkItem) -> str:
+def describe(work: WorkItem, check: Check) -> str:
     """Description of a check for the user."""
-    return str(_CHECKS[work.check].describe(_checks(work.trial.cell)[work.check]))
+    return str(_CHECKS[check.name].describe(_checks(work.trial.cell)[check.name]))
 
 
-def is_timed(work: WorkItem) -> bool:
-    """Return whether other load on the machine would affect the result."""
-    return work.check != weight_decay.NAME
+def is_timed(check: Check | None) -> bool:
+    """Return whether other load on the machine would affect the result of a check, or of a trial if it is None."""
+    return check is None or check.name != weight_decay.NAME

@@ -9,7 +9,7 @@ import click
 from raybench.cli import options as opt
 
 
-@click.command("devices", epilog="Example: raybench devices --address ray://head:10001")
+@click.command("devices", epilog="Example: raybench devices --address auto")
 @opt.address
 def command(address: str | None) -> None:
     """Show the devices, frameworks and environments of this machine or of a cluster.
@@ -21,10 +21,10 @@ def command(address: str | None) -> None:
 
     from raybench.cli.console import page, print_list
     from raybench.environments import RECIPES
-    from raybench.execution.ray_executor import RayExecutor
+    from raybench.execution.base import make_executor
     from raybench.planning.node import GIB
 
-    with closing(RayExecutor(address)) as executor:
+    with closing(make_executor(address)) as executor:
         nodes = executor.nodes(list(RECIPES))
     console = page()
     for node in nodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ class Display(ProgressListener):
         self._waiting: dict[str, Cell] = {}
         self._estimator = Estimator()
         self._errors: set[str] = set()  # that were printed, each with its line of code
-        self._ended: set[str] = set()  # without lost trials that are being retried
+        self._ended: set[str] = set()  # without lost trials
         self._said: set[tuple[str, bool, bool]] = set()  # comparisons that are settled or out of reach
         self._last_line = 0.0
         self._began = self._phase_began = time.monotonic()
@@ -148,14 +148,14 @@ class Display(ProgressListener):
         """Fetch with a progress bar."""
         fetch_with_progress(dataset, root, self._fetch_console)
 
-    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory, awaited: Collection[str] = ()) -> None:
         """Print the headline, then show what is being started."""
         self._history = history
         self._estimator = Estimator(history.attempts.values())
         self._plan, self._metric = plan, request_of(plan).metric
         self._add(todo)
         self._began = time.monotonic()
-        skipped = sum(cell.repeats for cell in plan.cells if cell.skip)
+        skipped = sum(cell.repeats for cell in plan.cells if cell.skip and cell.profile not in awaited)
         earlier = latest(history.attempts.values()).keys() - self._trials.keys()
         done = sum(trial.trial_id in earlier for trial in plan.trials)
         done_text = f", {done:,} done before" if done else ""
@@ -164,7 +164,7 @@ class Display(ProgressListener):
         for line in notes(plan):
             print_text(self._console, line, style="dim")
         if skipped:
-            for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values())):
+            for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values()), awaited):
                 print_text(self._console, line, style="yellow")
             cells = len({work.trial.cell for work in todo})
             print_text(
@@ -220,6 +220,11 @@ class Display(ProgressListener):
     def stopping(self) -> None:
         """Print what follows Ctrl-C, since ending the trials and Ray takes seconds."""
         print_text(self._console, "Stopping the running trials, then writing the report. Finished trials are kept.")
+
+    def waiting(self, what: str) -> None:
+        """Print what is awaited, and show it until the next event."""
+        print_text(self._console, f"{time.strftime('%H:%M:%S')}  {what}", style="dim")
+        self._show_phase(what)
 
     def checking(self, what: str) -> None:
         """Show the current check until the next event."""
@@ -294,7 +299,8 @@ class Display(ProgressListener):
 
     def _over(self, trial: str, event: Event) -> None:
         running = self._running.pop(trial, None)
-        self._ended.add(trial)
+        if event["status"] != TrialStatus.LOST:  # it runs again, now or by the same command
+            self._ended.add(trial)
         attempt = self._history.attempts[trial, event["attempt"]]
         self._estimator.learn(attempt)
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""

@@ -67,7 +67,18 @@ retry: Decorator = click.option(
 )
 no_tracking: Decorator = click.option("--no-tracking", is_flag=True, help="Write nothing to MLflow.")
 address: Decorator = click.option(
-    "--address", metavar="ADDRESS", help="Ray cluster (auto or ray://host:10001) instead of this machine."
+    "--address",
+    metavar="ADDRESS",
+    help="Ray cluster of which this machine is a node: auto or HOST:6379. By default the one in RAY_ADDRESS, or else "
+    "this machine alone.",
+)
+wait_for_nodes: Decorator = click.option(
+    "--wait-for-nodes",
+    type=click.FloatRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="MINUTES",
+    help="How long to wait for nodes that a device needs, if the cluster starts nodes for what waits; 0 to skip them.",
 )
 
 prices: Decorator = click.option(
@@ -130,6 +141,7 @@ _OF_EXECUTION: dict[str, Decorator] = {
     "results": results,
     "tracking_uri": tracking_uri,
     "no_tracking": no_tracking,
+    "wait_for_nodes": wait_for_nodes,
 }
 
 

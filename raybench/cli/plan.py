@@ -62,7 +62,7 @@ def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, re
     from raybench.reporting.words import seconds_text
     from raybench.results.folder import grid_folder
     from raybench.results.history import GridHistory
-    from raybench.run import decided_work
+    from raybench.session import decided_work
 
     with closing(executor):
         nodes = executor.nodes(spec.environments)

@@ -20,7 +20,7 @@ Finding = tuple[Path, str]
 """A problem and the path of its value."""
 
 SUPERVISION = frozenset(
-    {"framework", "environment", "count", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"}
+    {"framework", "environment", "count", "nodes", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"}
 )
 """Settings that raybench itself applies to the process of any training."""
 

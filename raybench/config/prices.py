@@ -30,8 +30,9 @@ class Price:
     source: str
 
     def of_all(self, device: CellDevice) -> Price:
-        """Return the price of all accelerators of a trial; what computes on the host has one machine, and its price."""
-        return self if hosted(str(device.kind)) else replace(self, per_hour=self.per_hour * device.known_count)
+        """Return the price of all accelerators of a trial or, if it computes on the host, of all its machines."""
+        count = 1 if hosted(str(device.kind)) else device.known_count
+        return replace(self, per_hour=self.per_hour * count * device.node_count)
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,11 @@ class CellDevice:
     """The device of a cell.
 
     Attributes:
-        count: number of accelerators or, for a CPU, of cores.
+        count: number of accelerators or, for a CPU, of cores, on each node.
         replicas: parts of each batch with their own batch statistics.
-        devices: number of devices that share each batch, such as processes on a CPU, if there are several.
+        devices: number of devices on all nodes that share each batch, such as processes on a CPU, if there are several.
+        nodes: number of nodes, if there are several.
+        resources: Ray's custom resources that select its nodes, by name; another placement is another device.
     """
 
     kind: str = MISSING
@@ -70,6 +72,18 @@ class CellDevice:
     replicas: int = MISSING
     threads: int = MISSING
     devices: int = MISSING
+    nodes: int = MISSING
+    resources: Mapping[str, float] = MISSING
+
+    @property
+    def node_count(self) -> int:
+        """The number of nodes; 1 if it is not known."""
+        return self.nodes if isinstance(self.nodes, int) and self.nodes > 0 else 1
+
+    @property
+    def devices_per_node(self) -> int:
+        """The number of devices on each node that share each batch."""
+        return (self.devices or 1) // self.node_count
 
     @property
     def known_count(self) -> int:

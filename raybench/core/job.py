@@ -105,9 +105,16 @@ class Job:
     Attributes:
         workload: `WorkloadInfo.to_json()`.
         folder: where the attempt's events, its output and its traceback go.
-        cores: the CPU cores reserved for the trial.
-        visible: the accelerators it may use, as their driver names them.
+        cpus: number of CPU cores reserved for the trial on each of its nodes.
+        accelerators: number of accelerators reserved for it on each of its nodes.
+        cores: these cores on this node.
+        visible: these accelerators on this node, as their driver names them.
         exclusive: whether no other trial of the grid shares its node's cores.
+        node_rank: the number of this node among those of the trial, from 0; the first one writes the trial's events.
+        address, interface: this node's network address, and the interface that has it; empty for a trial on one node.
+        master_address, master_port: where the ranks of a trial on several nodes meet.
+        relay_port: where the other nodes send the events of their ranks to the first one.
+        relay_key: what they prove there that they belong to the trial.
         own_process: whether it has a process of its own, and not that of the command.
         memory_limit: memory limit in bytes of each of its processes (`raybench.core.memory.limit`); 0: none.
         checkpoint_every: epochs from one checkpoint to the next (`raybench.trial.checkpoint`); 0: none.
@@ -130,6 +137,8 @@ class Job:
     folder: str
     cores: list[int] = field(default_factory=list)
     visible: list[str] = field(default_factory=list)
+    cpus: int = 0
+    accelerators: int = 0
     exclusive: bool = True
     own_process: bool = True
     timeout: float = 0.0
@@ -143,6 +152,13 @@ class Job:
     code: str = ""
     check: str = ""
     warnings: list[str] = field(default_factory=list)
+    node_rank: int = 0
+    address: str = ""
+    interface: str = ""
+    master_address: str = "127.0.0.1"
+    master_port: int = 0
+    relay_port: int = 0
+    relay_key: str = ""
 
     @property
     def code_folder(self) -> Path:

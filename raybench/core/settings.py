@@ -384,8 +384,15 @@ class RunOptions:
     )
     count: int = setting(
         1,
-        "Devices of a trial, on one machine: accelerators or, on a CPU, processes that share its cores. Each batch is "
-        "divided among them.",
+        "Devices of a trial on each of its nodes: accelerators or, on a CPU, processes that share its cores. Each "
+        "batch is divided among all of them.",
+        examples=[1, 2],
+        affects=(SPEED,),
+        ge=1,
+    )
+    nodes: int = setting(
+        1,
+        "Nodes of a Ray cluster that a trial takes, all with the same model of device.",
         examples=[1, 2],
         affects=(SPEED,),
         ge=1,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.errors import UsageError
-from raybench.execution.scheduler import AssignedWork, Dispatcher
+from raybench.execution.schedule import Assignment, Schedule
 from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node
+from raybench.planning.plan import Check
 
-MakeJob = Callable[[AssignedWork], Job]
-Sink = Callable[[Event], Event | None]
-"""Records an event. For an attempt that is given up as lost it returns the end that the attempt's own record has."""
+MakeJob = Callable[[Assignment, Check | None], Job]
+"""Makes the job of an assignment: that of a check before its trial, or of the trial itself."""
+
+Sink = Callable[[Event], None]
+"""Records an event."""
+
 Tell = Callable[[str], None]
 
 
@@ -30,8 +35,11 @@ class Executor(Protocol):
     def host_load(self) -> HostLoad | None:
         """Other programs' use of this machine, measured for a second; None if no trial runs here or it is unknown."""
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
-        """Run until the dispatcher has nothing left; `tell` gets messages about the machines, from any thread.
+    def starts_nodes(self) -> bool:
+        """Return whether nodes are started for trials that no node can run."""
+
+    def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+        """Run until the schedule has nothing left; `tell` gets messages about the machines, from any thread.
 
         Raises:
             ExecutionError: Ray or a machine cannot run the trials.
@@ -41,14 +49,26 @@ class Executor(Protocol):
         """Terminate everything that was started."""
 
 
-def make_executor(address: str | None = None, inline: bool = False) -> Executor:
-    """Return the executor: Ray on this machine or on the cluster at an address, or this process."""
-    if inline and address:
-        raise UsageError("inline runs trials in this process, not on a cluster; leave out one of inline and address")
+def make_executor(address: str | None = None, inline: bool = False, callbacks: Sequence[Any] = ()) -> Executor:
+    """Return the executor: Ray on this machine or on a cluster, or this process.
+
+    Args:
+        address: of the cluster, as in RAY_ADDRESS, which is used without one; `local` for this machine.
+        callbacks: of Ray Tune (`ray.tune.Callback`).
+    """
+    if inline and (address or callbacks):
+        excluded = "address" if address else "callbacks"
+        raise UsageError(f"inline runs trials in this process, without Ray; leave out one of inline and {excluded}")
     if inline:
         from raybench.execution.inline import InlineExecutor
 
         return InlineExecutor()
     from raybench.execution.ray_executor import RayExecutor
 
-    return RayExecutor(address)
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    if "://" in address:
+        raise UsageError(
+            f"{address}: run the command on a node of the cluster, with the address auto or HOST:6379; from elsewhere "
+            "submit it: ray job submit --address http://HOST:8265 -- raybench grid FILE"
+        )
+    return RayExecutor(None if address == "local" else address, callbacks)

@@ -12,7 +12,8 @@ from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.environments import Interpreter, environment_label
 from raybench.execution.base import MakeJob, Sink, Tell
-from raybench.execution.scheduler import Dispatcher
+from raybench.execution.host_resources import HostResources
+from raybench.execution.schedule import Schedule
 from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node, probe_node
 from raybench.trial.failure import end_event
@@ -22,7 +23,7 @@ from raybench.trial.record import record
 
 def run_job(job: Job, sink: Sink) -> None:
     """Run a job in this process."""
-    count = ranks_of(job.cell)
+    count = ranks_of(job)
     if count > 1:
         message = f"count: {count} needs a process for each device, which --inline has not; use count: 1"
         sink(end_event(job, TrialStatus.FAILED, {"type": "Inline", "message": message, "phase": "setup"}))
@@ -42,11 +43,19 @@ class InlineExecutor:
         """None: these times are not a benchmark."""
         return None
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+    def starts_nodes(self) -> bool:
+        """False: there is one machine."""
+        return False
+
+    def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run all trials, one after another."""
-        while placement := dispatcher.next():
-            run_job(replace(make_job(placement), own_process=False), sink)
-            dispatcher.release(placement.work.name, placement.work.attempt)
+        while assignment := schedule.next():
+            for check in (*assignment.work.checks, None):
+                job = HostResources(assignment.nodes[0]).take(make_job(assignment, check))
+                run_job(replace(job, own_process=False), sink)
+                if check:
+                    schedule.check_ended(check.key)
+            schedule.release(assignment.work.trial.trial_id, assignment.work.attempt)
 
     def close(self) -> None:
         """No-op: nothing was started."""

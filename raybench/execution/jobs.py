@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from raybench.core.job import Job
 from raybench.errors import ExecutionError
-from raybench.execution.scheduler import AssignedWork
-from raybench.planning.plan import Plan, WorkItem
+from raybench.execution.schedule import Assignment
+from raybench.planning.plan import Check, Plan
 from raybench.results.folder import CHECKS, attempt_folder
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.own_files import changed_files
@@ -20,11 +20,10 @@ TIMEOUT = 300.0
 """Timeout of a check in seconds: loading a framework on a cold accelerator takes a minute, a hung one never ends."""
 
 
-def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> Job:
-    """Make the job of a placed trial."""
-    trial, attempt = placement.work.trial, placement.work.attempt
-    spec, cell, fit, workload = plan.spec, trial.cell, trial.cell.fit, trial.cell.workload
-    assert fit is not None, "a trial that fits nowhere is never dispatched"
+def make_job(plan: Plan, assignment: Assignment, folder: Path, root: Path) -> Job:
+    """Make the job of an assigned trial; its node chooses the cores and accelerators."""
+    trial, attempt, node, fit = assignment.work.trial, assignment.work.attempt, assignment.nodes[0], assignment.fit
+    spec, cell, workload = plan.spec, trial.cell, trial.cell.workload
     check_unchanged(workload)
     target = spec.target.model_dump() if spec.target else None
     return Job(
@@ -34,22 +33,22 @@ def make_job(plan: Plan, placement: AssignedWork, folder: Path, root: Path) -> J
         seed=trial.seed,
         cell=trial.cell.content,
         workload=workload.to_json(),
-        data_root=placement.node.data_root or str(root.absolute()),
+        data_root=node.data_root or str(root.absolute()),
         folder=str(attempt_folder(folder, trial.trial_id, uuid4().hex)),
-        cores=list(placement.cores),
-        visible=list(placement.visible),
-        exclusive=placement.exclusive,
+        cpus=fit.cpus,
+        accelerators=fit.accelerators,
+        exclusive=assignment.exclusive,
         timeout=cell.timeout,
         memory_limit=cell.memory_limit,
         checkpoint_every=cell.checkpoint_every,
         target=spec.target.plain() if spec.target else None,
-        python=placement.node.interpreter(fit.environment).python,
+        python=node.interpreter(fit.environment).python,
         labels={
             "label": plan.label(trial),
             "grid": spec.name,
             "profile": trial.cell.profile,
             "request_id": trial.cell.request_id,
-            "machine": {"cores": placement.node.cores},
+            "machine": {"cores": node.cores},
             **({"target": target} if target else {}),
         },
     )
@@ -64,9 +63,9 @@ def check_unchanged(workload: WorkloadInfo) -> None:
         )
 
 
-def check_job(job: Job, work: WorkItem, folder: Path, labels: Mapping[str, Any]) -> Job:
+def check_job(job: Job, check: Check, folder: Path, labels: Mapping[str, Any]) -> Job:
     """Make the job of a check, on the resources of the following trial."""
-    folder_of_check = str(folder / CHECKS / work.key / uuid4().hex)
+    folder_of_check = str(folder / CHECKS / check.key / uuid4().hex)
     timeout = min(TIMEOUT, job.timeout or TIMEOUT)  # a roofline runs the user's model, which may hang
     bounds: dict[str, Any] = {"timeout": timeout, "memory_limit": 0, "target": None}
-    return replace(job, trial=work.key, check=work.check, folder=folder_of_check, labels=dict(labels), **bounds)
+    return replace(job, trial=check.key, check=check.name, folder=folder_of_check, labels=dict(labels), **bounds)

@@ -102,6 +102,7 @@ class ForkServer:
             self.close()
             raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *lines]))
         self.import_seconds = float(message["ready"])
+        self._end: tuple[TrialStatus, Mapping[str, Any]] | None = None
         self._check_at_s = 0.0
 
     @property
@@ -109,8 +110,13 @@ class ForkServer:
         """Return whether it can run another trial."""
         return self._process.poll() is None
 
-    def close(self) -> None:
-        """Terminate the fork server, any running trial, and all their descendants; from any thread."""
+    def close(self, end: tuple[TrialStatus, Mapping[str, Any]] | None = None) -> None:
+        """Terminate the fork server, any running trial, and all their descendants; from any thread.
+
+        Args:
+            end: the status and the error of a running trial.
+        """
+        self._end = end
         self._process.terminate()
         try:
             self._process.wait(CLOSE_TIMEOUT)
@@ -153,7 +159,7 @@ class ForkServer:
         oom_count = oom_kills()
         pid, ended, code, peak = 0, False, None, None
         # Commands and ranks are ended by the trial's own process, which then reports that.
-        has_others = job.cell.workload.form == COMMAND or ranks_of(job.cell) > 1
+        has_others = job.cell.workload.form == COMMAND or ranks_of(job) > 1
         grace_s = 2 * TERMINATION_SECONDS if has_others else 0.0
         deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         try:
@@ -170,7 +176,9 @@ class ForkServer:
                 if "event" in message:
                     ended = message["event"]["event"] in events.ENDS
                     yield message["event"]
-            if not ended:
+            if not ended and code is None and self._end:
+                yield self._end_event(job, *self._end, start_s)
+            elif not ended:
                 output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
                 yield self._end_event(job, *classify_exit(code, job, oom_kills() > oom_count, peak, output), start_s)
         except _OutOfBounds as bounds:
@@ -254,7 +262,7 @@ def _check_memory(server: int, job: Job, trial: int) -> None:
 def _ranks(job: Job, trial: int) -> Iterator[tuple[int, int]]:
     """The processes of each rank: forked by the trial's process, or started by a command."""
     with contextlib.suppress(psutil.Error):
-        if ranks_of(job.cell) > 1:
+        if ranks_of(job) > 1:
             for number, rank in enumerate(psutil.Process(trial).children()):
                 yield from ((number, each.pid) for each in (rank, *rank.children(recursive=True)))
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from raybench.core.events import Event
@@ -21,11 +21,18 @@ class ProgressListener:
 
         fetch(dataset, root)
 
-    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory) -> None:
-        """Trials are about to start; the history contains each of their events before `event` is called."""
+    def begin(self, plan: Plan, todo: Sequence[WorkItem], history: GridHistory, awaited: Collection[str] = ()) -> None:
+        """Trials are about to start; the history contains each of their events before `event` is called.
+
+        Args:
+            awaited: the devices for which the cluster starts nodes.
+        """
 
     def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
         """A repeat has ended, and these trials follow."""
+
+    def waiting(self, what: str) -> None:
+        """Nodes are awaited for a device."""
 
     def checking(self, what: str) -> None:
         """A check is running before the trials that need it; `check_ended` marks its end."""

@@ -1,240 +1,208 @@
-"""Executor on Ray: this process plans and records, a child process owns Ray, agents on the nodes run the trials."""
+"""Executor on Ray: this process plans and records, a child process owns Ray and runs the trials through Ray Tune.
+
+The files of the attempts are the record of the trials. This process reads them as they grow; those of a node that does
+not share this disk are copied here first.
+"""
 
 from __future__ import annotations
 
-import json
+import errno
 import os
-import secrets
+import pickle
+import shutil
+import signal
+import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib import metadata
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Connection
 from pathlib import Path
-from queue import Empty, Queue
-from signal import Signals
 from typing import Any
 
 import psutil
 
+from raybench.config.load import plain
 from raybench.core import events
+from raybench.core.events import ENDS, Event, events_file
 from raybench.core.job import Job
+from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
+from raybench.core.text import join_words
 from raybench.devices import KINDS, Hardware, hosted
 from raybench.devices.program import OWN_THREADS
 from raybench.environments import own_environ
 from raybench.errors import ExecutionError
 from raybench.execution.base import MakeJob, Sink, Tell
-from raybench.execution.files import code_files, put_files
-from raybench.execution.ray_settings import RAY_PROGRAMS, RAY_SETTINGS, private_to_user
-from raybench.execution.scheduler import AssignedWork, Dispatcher
+from raybench.execution.files import FileTail, code_files, put_file
+from raybench.execution.ray_settings import (
+    CLUSTER_SETTINGS,
+    OWN,
+    RAY_PROGRAMS,
+    RAY_SETTINGS,
+    private_to_user,
+    token_of_cluster,
+)
+from raybench.execution.schedule import Assignment, Schedule, demand, pool
 from raybench.monitoring.host import HostLoad, LoadMeter
 from raybench.planning.node import Node, probe_node
+from raybench.planning.placement import ResourceRequest
+from raybench.planning.plan import Check
+from raybench.results.folder import TUNE, parse_events
 
-POLL_S = 0.5
-"""Seconds between two checks of Ray while no message comes."""
+POLL_S = 0.1
+"""Seconds between two looks at the files of running trials, and at Ray's own processes."""
 
 START_TIMEOUT_S = 600.0
-"""Timeout for the start of Ray and of the first agent; at a load of 15 on two cores Ray alone has taken 200 s."""
+"""Timeout for the start of Ray and of the first trial; at a load of 15 on two cores Ray alone has taken 200 s."""
 
 SLOW_START_S = 20.0
 """Seconds of starting Ray after which a message says that it is slow."""
 
-SILENT_S = 24.0
-"""Seconds without an answer of Ray's head after which Ray counts as lost."""
-
 RETURN_TIMEOUT_S = 600.0
 """Seconds to wait for a node that the remaining trials need; a machine restarts within some minutes."""
-
-SETTLE_S = 1.0
-"""Seconds to wait, after the loss of a worker, for the end of Ray's own processes, which may be the cause."""
 
 CLOSE_TIMEOUT_S = 10.0
 """Seconds to wait until the child process has killed everything that it had started."""
 
+FINISH_TIMEOUT_S = 30.0
+"""Seconds in which Tune may end its actors and write its record after the last trial."""
+
 AGAIN = "Finished trials are kept; run the same command again for the rest."
 
-NO_NODE = {"type": "NodeGone", "message": "all nodes that can run it were lost and did not return"}
+NO_NODE = "all nodes that can run it were lost and did not return"
 
 
 class RayProcess:
-    """The child process that owns Ray, and the connections to it and to the agents."""
+    """The child process that owns Ray."""
 
     def __init__(self, address: str | None, cores: int) -> None:
         self.address = address
-        self.inbox: Queue[tuple[Connection, Mapping[str, Any]]] = Queue()
-        self._key = secrets.token_bytes(32)
         self._scratch = Scratch(for_sockets=True)
         folder = self._scratch.path
         self._log = folder / "ray.log"
-        self._listeners = [self._listen(str(folder / "driver"))]
         environ = {**RAY_SETTINGS, **own_environ(), "RAY_TMPDIR": str(folder)}
         environ[OWN_THREADS] = os.environ.get("OMP_NUM_THREADS", "")
+        environ.pop("RAY_ADDRESS", None)
         if address is None:
             environ |= private_to_user(folder / "token")
             environ.pop("RAY_AUTH_TOKEN", None)  # it would count instead
+        else:
+            environ = {**CLUSTER_SETTINGS, **token_of_cluster(environ), **environ}
+        here, there = socket.socketpair()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "raybench.execution.ray_process"],
-                stdin=subprocess.PIPE,
+                [sys.executable, "-P", "-m", "raybench.execution.ray_process", str(there.fileno())],
+                pass_fds=[there.fileno()],
+                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=folder,  # Ray adds the current folder to its workers' import path
                 env=environ,
                 start_new_session=True,
             )
-        paths = {"listener": str(folder / "driver"), "storage": str(folder / "tune")}
-        settings = {**paths, "key": self._key.hex(), "address": address, "cores": cores}
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps(settings).encode() + b"\n")
-        self._process.stdin.flush()
-        self._child: Connection | None = None
+        there.close()
+        self._connection = Connection(here.detach())
+        self._connection.send({"address": address, "cores": cores})
         self._ray: dict[str, psutil.Process] = {}
-        self._silent_polls = 0
         self._failure = ""
-        self.own_address = ""
-        self.alive: set[str] = set()
-        self.agents: dict[str, Agent] = {}
-        self._agents_started = False
+        self._is_started = False
 
-    def _listen(self, address: Any) -> Listener:
-        """Accept connections and read their messages, in threads."""
-        listener = Listener(address, backlog=64, authkey=self._key)
+    def send(self, do: str, **request: Any) -> None:
+        """Ask the child to do something."""
+        with suppress(OSError):  # it has ended, which the next message says
+            self._connection.send({"do": do, **request})
 
-        def read(connection: Connection) -> None:
-            try:
-                while True:
-                    self.inbox.put((connection, connection.recv()))
-            except (EOFError, OSError):
-                self.inbox.put((connection, {"closed": True}))
+    def next_message(self) -> Mapping[str, Any] | None:
+        """The next message of the child; None if there is none soon.
 
-        def accept() -> None:
-            while True:
-                try:
-                    connection = listener.accept()
-                except Exception:  # closed, or a stranger without the key
-                    if self._process.poll() is not None:
-                        return
-                    continue
-                threading.Thread(target=read, args=(connection,), daemon=True).start()
-
-        threading.Thread(target=accept, name="accept", daemon=True).start()
-        return listener
-
-    def next_message(self) -> tuple[Connection, Mapping[str, Any]] | None:
-        """The next message of an agent, or of the child that is not about Ray's state; None if there is none soon."""
-        try:
-            connection, message = self.inbox.get(timeout=POLL_S)
-        except Empty:
-            # Polls are counted, not seconds: after a suspension of this machine Ray has to answer first.
-            self._silent_polls += bool(self.own_address)
-            self.check()
+        Raises:
+            ExecutionError: Ray cannot be used.
+        """
+        message: Mapping[str, Any] | None = None
+        with suppress(EOFError, OSError):
+            if self._connection.poll(POLL_S):
+                message = self._connection.recv()
+        if message is None or message.keys() & {"started", "error"}:
+            self._is_started |= bool(message and "started" in message)
+            self._failure = message.get("error", "") if message else ""
+            if reason := self._reason():
+                raise ExecutionError(reason)
             return None
-        if "alive" in message:
-            self._silent_polls, self.alive = 0, set(message["alive"])
-        elif "started" in message:
-            self._child, self.own_address = connection, message["started"]
-        elif "error" in message:
-            self._failure = message["error"]
-        elif connection is not self._child or "nodes" in message:
-            return connection, message
-        self.check()
-        return None
-
-    def check(self, settle_s: float = 0.0) -> None:
-        """Check that Ray is there, if necessary for some seconds."""
-        deadline = time.monotonic() + settle_s
-        while True:
-            reason = self._reason()
-            if reason:
-                raise ExecutionError(f"{reason}. {AGAIN}")
-            if time.monotonic() >= deadline:
-                return
-            time.sleep(0.1)
+        return message
 
     def _reason(self) -> str:
         """Why Ray cannot be used; empty if it can."""
         if self._failure:
-            return f"Ray reported an error: {self._failure}" if self.own_address else f"{self._target}: {self._failure}"
+            return f"Ray reported an error: {self._failure}" if self._is_started else f"{self._target}: {self._failure}"
         code = self._process.poll()
-        if code is not None:
-            how = f" by {Signals(-code).name}" if code < 0 else ""
-            lines = self._log.read_text(errors="replace").strip().splitlines()
-            return ": ".join([f"The process of Ray was ended{how}", *lines[-1:]])
-        self._find_ray_processes()
-        for name, process in self._ray.items():
+        for name, process in self._ray_processes().items() if code != -signal.SIGKILL else ():
             with suppress(psutil.Error):
                 if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                     continue
-            return f"Ray's {RAY_PROGRAMS[name]} ended"
-        if self._silent_polls * POLL_S >= SILENT_S:
-            return f"Ray has not answered for {SILENT_S:g} s"
-        return ""
+            return f"Ray's {RAY_PROGRAMS[name]} ended"  # upon which the child ends, too
+        if code is None:
+            return ""
+        how = f" by {signal.Signals(-code).name}" if code < 0 else ""
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        return ": ".join([f"The process of Ray was ended{how}", *lines[-1:]])
 
     @property
     def _target(self) -> str:
         return "Ray did not start" if self.address is None else f"cannot connect to a Ray cluster at {self.address}"
 
-    def _find_ray_processes(self) -> None:
+    def _ray_processes(self) -> dict[str, psutil.Process]:
+        """The programs of a local Ray, as soon as they run."""
         if self.address is None and len(self._ray) < len(RAY_PROGRAMS):
             with suppress(psutil.Error):
                 for process in psutil.Process(self._process.pid).children():
                     with suppress(psutil.Error):
                         if process.name() in RAY_PROGRAMS:
                             self._ray.setdefault(process.name(), process)
+        return self._ray
 
-    def wait_started(self) -> None:
+    def wait_started(self, tell: Tell = lambda text: None) -> None:
         """Wait until Ray has started or the cluster has answered."""
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not self.own_address:
+        began_s, limit_s = time.monotonic(), SLOW_START_S
+        while not self._is_started:
             self.next_message()
-            if time.monotonic() > deadline:
-                raise ExecutionError(f"{self._target} within {START_TIMEOUT_S:g} s")
+            if time.monotonic() - began_s > limit_s:
+                if limit_s == START_TIMEOUT_S:
+                    raise ExecutionError(f"{self._target} within {START_TIMEOUT_S:g} s")
+                tell(f"Ray has not started after {limit_s:g} s; on a busy machine it takes minutes.")
+                limit_s = START_TIMEOUT_S
 
     def probe(self, environments: Sequence[str]) -> list[tuple[Node, Mapping[str, float]]]:
         """Every node of the cluster with its environments, and the resources that Ray offers there."""
         self.wait_started()
-        assert self._child
-        self._child.send({"probe": list(environments)})
+        self.send("probe", environments=list(environments))
         while True:
             answer = self.next_message()
-            if answer and "nodes" in answer[1]:
-                nodes: list[tuple[Node, Mapping[str, float]]] = answer[1]["nodes"]
+            if answer and "nodes" in answer:
+                nodes: list[tuple[Node, Mapping[str, float]]] = answer["nodes"]
                 return nodes
 
-    def start_agents(self, nodes: Sequence[Node]) -> None:
-        """Start an agent on each node, once; those of a cluster connect over the network."""
-        if self._agents_started:
-            return
-        self._agents_started = True
-        self.wait_started()
-        assert self._child
-        if self.address is not None:
-            self._listeners.append(self._listen((self.own_address, 0)))
-        agent = {"listener": self._listeners[-1].address, "key": self._key}
-        self._child.send(
-            {"agents": [agent | {"node": node.name, "ray_address": node.address} for node in nodes if node.hardware]}
-        )
+    def starts_nodes(self) -> bool:
+        """Return whether the cluster has an autoscaler."""
+        self.send("ask")
+        while True:
+            answer = self.next_message()
+            if answer and "starts_nodes" in answer:
+                return bool(answer["starts_nodes"])
 
     def close(self) -> None:
         """Kill everything that the child has started, and remove its folder."""
-        assert self._process.stdin
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
+        self._connection.close()
         try:
             self._process.wait(CLOSE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         _kill_session(self._process.pid)  # if it was killed, what it had started would end only later
-        for listener in self._listeners:
-            with suppress(OSError):
-                listener.close()
         self._scratch.close()
         sweep()  # the folders of killed trials
 
@@ -248,10 +216,14 @@ def _kill_session(leader: int) -> None:
 
 
 class RayExecutor:
-    """Runs trials on this machine (`address` None: a local Ray, ended with it) or on a running cluster."""
+    """Runs trials on this machine (`address` None: a local Ray, ended with it) or on a running cluster.
 
-    def __init__(self, address: str | None = None) -> None:
-        self._address = address
+    Args:
+        callbacks: of Ray Tune; they run in the process of Ray.
+    """
+
+    def __init__(self, address: str | None = None, callbacks: Sequence[Any] = ()) -> None:
+        self._address, self.callbacks = address, callbacks
         self._meter = LoadMeter() if address is None else None  # measures while the grid is planned
         self._ray: RayProcess | None = None
         self._cores = 0
@@ -274,9 +246,17 @@ class RayExecutor:
         """Other programs' use of this machine; not measured for a cluster, whose trials may run elsewhere."""
         return self._meter.read() if self._meter else None
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
-        """Run until the dispatcher has nothing left."""
-        _Grid(self._start(), dispatcher, make_job, sink, tell).run()
+    def starts_nodes(self) -> bool:
+        """Return whether the cluster has an autoscaler."""
+        return self._address is not None and self._start().starts_nodes()
+
+    def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+        """Run until the schedule has nothing left."""
+        callbacks = _pickled(self.callbacks)
+        try:
+            _Grid(self._start(), schedule, make_job, sink, tell).run(callbacks)
+        except ExecutionError as error:
+            raise ExecutionError(f"{error}. {AGAIN}") from None
 
     def close(self) -> None:
         """End the child process, with a local Ray and all trials."""
@@ -285,118 +265,203 @@ class RayExecutor:
             self._ray = None
 
 
-class Agent:
-    """A connected agent."""
+def _pickled(callbacks: Sequence[Any]) -> bytes:
+    """The callbacks for the process of Ray, with the code of those that are not installed there."""
+    if not callbacks:
+        return pickle.dumps([])
+    from ray import cloudpickle  # loaded by whoever made the callbacks
 
-    def __init__(self, connection: Connection, node: Node, accelerators: Mapping[str, Sequence[str]]) -> None:
-        self.connection, self.node, self._accelerators = connection, node, accelerators
-        self._sent_code: set[str] = set()
+    for callback in callbacks:
+        module = sys.modules[type(callback).__module__]
+        if "site-packages" not in str(getattr(module, "__file__", "")) and module.__name__ != "__main__":
+            cloudpickle.register_pickle_by_value(module)
+    return bytes(cloudpickle.dumps(list(callbacks)))
 
-    def start(self, job: Job) -> None:
-        """Send a job; on a cluster with the user's files, once, and with the accelerators as Ray names them."""
-        code = {}
-        if self.node.address:
-            Path(job.folder).mkdir(parents=True, exist_ok=True)
-            job = replace(job, visible=self._ray_ids(job))
-            digest = job.workload["digest"]
-            if job.workload["folder"] and digest not in self._sent_code:
-                code = {digest: code_files(job)}
-                self._sent_code.add(digest)
-        self.connection.send({"job": job.to_json(), "code": code, "remote": bool(self.node.address)})
 
-    def _ray_ids(self, job: Job) -> list[str]:
-        """The ids of the job's accelerators: Ray may number them differently if it was given only some of a host."""
-        kind = job.cell.device.kind
-        ids = [each for entry in self.node.find(kind) for each in entry.ids]
-        ray_ids = self._accelerators.get(KINDS[kind].ray_resource or "", ())
-        names = dict(zip(ids, ray_ids, strict=False))
-        return [names.get(each, each) for each in job.visible]
+@dataclass
+class _Running:
+    """An assignment that was handed out.
+
+    Attributes:
+        steps: the checks that are still to run, and None for the trial itself.
+        job: the current one.
+        tail: of the file of its events.
+        last: events that are passed on when the trial has ended.
+    """
+
+    assignment: Assignment
+    steps: list[Check | None]
+    job: Job
+    tail: FileTail
+    last: list[Event] = field(default_factory=list)
+    has_begun: bool = False
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.assignment.work.trial.trial_id, self.assignment.work.attempt
 
 
 class _Grid:
-    """The trials of one grid on the agents of one Ray."""
+    """The trials of one grid."""
 
-    def __init__(self, ray: RayProcess, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
-        self._ray, self._dispatcher, self._make_job, self._sink, self._tell = ray, dispatcher, make_job, sink, tell
-        self._nodes = {node.name: node for node in dispatcher.nodes}
-        self._folders: dict[str, Path] = {}
+    def __init__(self, ray: RayProcess, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+        self._ray, self._schedule, self._make_job, self._sink, self._tell = ray, schedule, make_job, sink, tell
+        self._running: dict[tuple[str, int], _Running] = {}
+        self._present = {node.name for node in schedule.nodes}
+        self._sent_code: set[tuple[str, str]] = set()
         self._ray_version = metadata.version("ray")
+        self._folder: Path | None = None  # of the grid, once Tune runs
 
-    def run(self) -> None:
+    def run(self, callbacks: bytes) -> None:
         """Run until nothing is left."""
-        self._dispatcher.present(self._ray.agents)
-        started_s, started, limit_s = time.monotonic(), False, SLOW_START_S
-        self._ray.start_agents(list(self._nodes.values()))
-        stranded_since = time.monotonic()
-        while not self._dispatcher.finished:
-            while placement := self._dispatcher.next():
-                self._start(placement)
-            answer = self._ray.next_message()
-            if answer:
-                self._handle(*answer)
-            self._drop_dead_nodes()
-            now = time.monotonic()
-            started |= bool(self._ray.agents)
-            if not started and now - started_s > limit_s:
-                if limit_s == START_TIMEOUT_S:
-                    raise ExecutionError(f"Ray has not started a worker within {limit_s:g} s. {AGAIN}")
-                self._tell(f"Ray has not started after {limit_s:g} s; on a busy machine it takes minutes.")
-                limit_s = START_TIMEOUT_S
-            if not self._dispatcher.stranded:
-                stranded_since = now
-            elif started and now - stranded_since > RETURN_TIMEOUT_S:
-                for work in self._dispatcher.give_up():
-                    if not work.check:
-                        self._sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST, error=NO_NODE))
+        self._ray.wait_started(self._tell)
+        for device, request in self._schedule.wanted.items():
+            self._ray.send("want", device=device, bundles=_bundles(request), timeout_s=self._schedule.patience_s)
+        waits_since = time.monotonic()
+        while not self._schedule.finished:
+            while assignment := self._schedule.next() or self._schedule.ahead():
+                self._start(assignment, callbacks)
+            if message := self._ray.next_message():
+                self._handle(message)
+            for running in list(self._running.values()):
+                self._follow(running)
+            stuck = [running for running in self._running.values() if not running.has_begun and self._lacks(running)]
+            if not self._schedule.stranded and not stuck:
+                waits_since = time.monotonic()
+            elif time.monotonic() - waits_since > RETURN_TIMEOUT_S:
+                for running in stuck:
+                    self._end(running, NO_NODE)
+                for work in self._schedule.give_up():
+                    error = {"type": "NodeGone", "message": NO_NODE}
+                    self._sink(events.trial_ended(work.trial.trial_id, work.attempt, TrialStatus.LOST, error=error))
+        self._finish()
 
-    def _start(self, placement: AssignedWork) -> None:
-        job = self._make_job(placement)
-        job = replace(job, versions={**job.versions, "ray": self._ray_version})
-        self._folders[job.trial] = Path(job.folder)
-        with suppress(OSError):  # its connection is closed, which the next message says
-            self._ray.agents[placement.node.name].start(job)
-
-    def _handle(self, connection: Connection, message: Mapping[str, Any]) -> None:
-        if "node" in message:
-            name = message["node"]
-            self._ray.agents[name] = Agent(connection, self._nodes[name], message["accelerators"])
-            self._ray.alive.add(self._nodes[name].address)  # the last heartbeat may be from before its return
-            self._dispatcher.present(self._ray.agents)
-        elif "event" in message:
-            event = message["event"]
-            running = {(each.work.name, each.work.attempt): each for each in self._dispatcher.running}
-            placement = running.get((event["trial"], event["attempt"]))
-            if placement is None:  # given up as lost before
+    def _finish(self) -> None:
+        """Let Tune end its actors and write its record."""
+        if self._folder is None:
+            return
+        self._ray.send("finish")
+        deadline = time.monotonic() + FINISH_TIMEOUT_S
+        while time.monotonic() < deadline:
+            message = self._ray.next_message()
+            if message and "finished" in message:
                 return
-            if message.get("files"):
-                put_files(self._folders[event["trial"]], message["files"])
-            own_end = self._sink(event)
-            if event["event"] in events.ENDS:
-                lost = event.get("status") == TrialStatus.LOST and not own_end
-                self._dispatcher.release(event["trial"], event["attempt"], lost)
-        elif "closed" in message:
-            for name in [name for name, agent in self._ray.agents.items() if agent.connection is connection]:
-                self._ray.check(SETTLE_S)
-                self._lose(name)
 
-    def _drop_dead_nodes(self) -> None:
-        """Close the connections to nodes that Ray has lost: those of a machine without power stay open."""
-        for name, agent in list(self._ray.agents.items()):
-            if agent.node.address and self._ray.alive and agent.node.address not in self._ray.alive:
-                self._lose(name)
+    def _start(self, assignment: Assignment, callbacks: bytes) -> None:
+        """Hand out an assignment with its first job."""
+        steps = [*assignment.work.checks, None]
+        job = self._job(assignment, steps[0])
+        if self._folder is None:
+            self._folder = Path(job.folder).parents[2]
+            tune = self._folder / TUNE
+            shutil.rmtree(tune, ignore_errors=True)
+            nodes = self._schedule.nodes
+            self._ray.send("begin", grid=str(self._folder), folder=tune, nodes=nodes, callbacks=callbacks)
+        running = _Running(assignment, steps, job, FileTail(events_file(Path(job.folder))))
+        self._running[running.key] = running
+        trial, attempt = running.key
+        axes, repeat = assignment.work.trial.cell.axes, assignment.work.trial.repeat
+        own = {"trial": trial, "attempt": attempt, "nodes": [node.address for node in assignment.nodes]}
+        own["label"] = f"{configuration_label(axes, axes)}, repeat {repeat + 1}"
+        requested = [_requested(assignment, node) for node in assignment.nodes]
+        config = {**plain(axes), "repeat": repeat + 1, OWN: own}
+        self._ray.send("start", key=running.key, config=config, requested=requested, **self._message(running))
 
-    def _lose(self, name: str) -> None:
-        """End the running attempts of a node; one is tried again unless its own record says that it has ended."""
-        agent = self._ray.agents.pop(name)
-        agent.connection.close()
-        self._dispatcher.present(self._ray.agents)
-        self._tell(f"Ray's worker on {name} was lost, with its running trials; Ray starts a new one when it can.")
-        error = {"type": "WorkerLost", "message": "Ray's worker or its node was lost"}
-        for placement in [each for each in self._dispatcher.running if each.node.name == name]:
-            work, own_end = placement.work, None
-            if not work.check:  # a check starts again
-                own_end = self._sink(events.trial_ended(work.name, work.attempt, TrialStatus.LOST, error=error))
-            self._dispatcher.release(work.name, work.attempt, lost=not own_end, begun=not work.check)
+    def _job(self, assignment: Assignment, check: Check | None) -> Job:
+        job = self._make_job(assignment, check)
+        return replace(job, versions={**job.versions, "ray": self._ray_version})
+
+    def _message(self, running: _Running) -> dict[str, Any]:
+        """The job of an assignment, and the user's files for each cluster node that has not got them."""
+        job, code = running.job, {}
+        for node in running.assignment.nodes if job.workload["folder"] else ():
+            sent = (node.address, job.workload["digest"])
+            if node.address and sent not in self._sent_code:
+                self._sent_code.add(sent)
+                code[node.address] = code_files(job)
+        return {"job": job.to_json(), "code": code}
+
+    def _follow(self, running: _Running) -> None:
+        """Pass on what the current job has written; after a check, start the next job."""
+        for event in parse_events(running.tail.read(), str(running.tail.path), []):
+            running.has_begun |= not running.steps[0]
+            if event["event"] == "trial_ended" or event["event"] == "trial_audited":
+                running.last.append(event)
+                continue
+            self._sink(event)
+            if event["event"] == "check_ended":
+                self._schedule.check_ended(event["trial"])
+                running.steps.pop(0)
+                running.job = self._job(running.assignment, running.steps[0])
+                running.tail = FileTail(events_file(Path(running.job.folder)))
+                addresses = [node.address for node in running.assignment.nodes]
+                self._ray.send("continue", key=running.key, addresses=addresses, **self._message(running))
+                return
+
+    def _handle(self, message: Mapping[str, Any]) -> None:
+        if "data" in message:
+            put_file(Path(message["folder"]), message["name"], message["data"])
+        elif "ended" in message:
+            if running := self._running.get(tuple(message["ended"])):
+                self._end(running, message["reason"])
+        elif "alive" in message:
+            self._see_nodes(message["alive"])
+        elif message.get("arrived") in self._schedule.wanted:
+            nodes = [limit_to_ray(node, resources) for node, resources in message["nodes"]]
+            self._present |= {node.name for node in nodes}
+            self._schedule.arrive(message["arrived"], nodes)
+
+    def _end(self, running: _Running, error: str) -> None:
+        """Pass on the end of a trial; without one in its file, it is lost."""
+        self._follow(running)
+        del self._running[running.key]
+        ends = [event for event in running.last if event["event"] in ENDS]
+        may_return = not ends and not running.has_begun and error != NO_NODE
+        if may_return and self._schedule.put_back(*running.key, counts=not self._lacks(running)):
+            return
+        if not ends:
+            names = join_words([node.name for node in running.assignment.nodes])
+            message = error or f"Ray's worker on {names} was lost, or the node itself"
+            reason: dict[str, Any] = {"type": "WorkerLost", "message": message}
+            if os.strerror(errno.ENOSPC) in error:
+                reason["disk_full"] = True
+            ends = [events.trial_ended(*running.key, TrialStatus.LOST, error=reason)]
+        for event in (event for event in running.last if event["event"] not in ENDS):
+            self._sink(event)
+        self._sink(ends[0])
+        self._schedule.release(*running.key, lost=ends[0]["status"] == TrialStatus.LOST)
+        for node in running.assignment.nodes:
+            if node.address and not self._schedule.needs(node.name):
+                self._ray.send("leave", address=node.address)
+
+    def _lacks(self, running: _Running) -> bool:
+        """Return whether a node of an assignment is absent."""
+        return not self._present.issuperset(node.name for node in running.assignment.nodes)
+
+    def _see_nodes(self, addresses: Sequence[str]) -> None:
+        """Take note of the nodes that Ray has."""
+        present = {node.name for node in self._schedule.nodes if node.address in addresses}
+        for name in sorted(self._present ^ present):
+            self._tell(f"{name} is back." if name in present else f"{name} was lost, with its running trials.")
+        self._present = present
+        self._schedule.present(present)
+
+
+def _requested(assignment: Assignment, node: Node) -> dict[str, float] | None:
+    """The resources of Ray that a trial takes on a node; None for all of them, if it runs there alone."""
+    fit = assignment.fit
+    if assignment.exclusive:
+        return None
+    accelerators = {}
+    if fit.accelerators:
+        accelerators[KINDS[fit.hardware.kind].ray_resource] = demand(fit, node)[pool(fit)]
+    return {"CPU": float(fit.cpus), **accelerators, **dict(fit.resources)}
+
+
+def _bundles(request: ResourceRequest) -> list[dict[str, float]]:
+    """The resources of Ray that a trial asks of each of its nodes, before any is there."""
+    accelerators = {} if hosted(request.kind) else {KINDS[request.kind].ray_resource: float(request.count)}
+    return [{"CPU": float(max(1, request.cpus)), **accelerators, **dict(request.resources)}] * request.nodes
 
 
 def limit_to_ray(node: Node, ray_resources: Mapping[str, float]) -> Node:

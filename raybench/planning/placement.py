@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,8 @@ class ResourceRequest:
     """The resources that a trial needs on a node.
 
     Attributes:
-        count: number of accelerators.
+        count: number of accelerators on each node.
+        nodes: number of nodes.
         cpus: 0 means all cores for a CPU trial, else the share of the node's cores of as many accelerators.
         environment: its key (`environments.interpreter`).
         resources: Ray's custom resources.
@@ -32,6 +32,7 @@ class ResourceRequest:
     precision: str
     replicas: int | None = None
     count: int = 1
+    nodes: int = 1
     cpus: int = 0
     accelerator_type: str | None = None
     environment: str = ""
@@ -40,9 +41,13 @@ class ResourceRequest:
     form: str = ""
 
 
+class NeedsNode(str):
+    """A reason that a further node could remove, with other hardware or resources."""
+
+
 @dataclass(frozen=True)
 class Placement:
-    """Where a trial can run: nodes of one hardware model, and the resources it takes there.
+    """Where a trial can run: nodes of one hardware model, and the resources it takes on each of `node_count` of them.
 
     `devices` share each batch, which has `replicas` parts with batch statistics of their own.
     """
@@ -57,56 +62,67 @@ class Placement:
     environment: str = ""
     lock: str = ""
     resources: tuple[tuple[str, float], ...] = ()
+    node_count: int = 1
 
 
-def find_placement(need: ResourceRequest, nodes: Sequence[Node]) -> Placement | str:
+def find_placements(need: ResourceRequest, nodes: Sequence[Node]) -> list[Placement] | str:
     """Find the nodes that fit a trial, or the reason against it.
 
-    A cell has one hardware model, number of cores, framework version and environment. If nodes differ, the most common
-    combination is taken; of equally common ones the last in the order of their names, since Ray lists nodes in no fixed
-    order.
+    A configuration has one hardware model, number of cores, framework version and environment: nodes that differ in
+    these are placements of different configurations, the most common first. Ray lists nodes in no fixed order.
     """
     reason = unsupported_reason(need)
     if reason:
         return reason
-    places: list[tuple[Node, Hardware]] = []
+    groups: dict[tuple[str, int, str, str], list[tuple[Node, Hardware]]] = {}
     reasons: list[str] = []
     for node in nodes:
-        place = _place(need, node)
-        if isinstance(place, str):
-            reasons.append(place)
-        else:
-            places.append((node, place))
-    if not places:
-        return "; ".join(dict.fromkeys(reasons)) or "there is no machine to run it on"
-
-    def kind_of_place(place: tuple[Node, Hardware]) -> tuple[str, int, str, str]:
-        node, hardware = place
+        hardware = _place(need, node)
+        if isinstance(hardware, str):
+            reasons.append(hardware)
+            continue
         interpreter = node.interpreter(need.environment)
         version = interpreter.packages[FRAMEWORKS[need.framework].package]
-        return hardware.model, _cpus(need, node, hardware), version, interpreter.lock
-
-    counts = Counter(map(kind_of_place, places))
-    commonest = max(counts, key=lambda each: (counts[each], each))
-    matching = [place for place in places if kind_of_place(place) == commonest]
-    _, cpus, version, lock = commonest
-    accelerators = 0 if hosted(need.kind) else need.count
-    hardware = matching[0][1]
-    devices, replicas = devices_and_replicas(need, hardware.model)
-    if replicas % devices and not need.form:
-        return f"replicas: {replicas} is not a multiple of the {devices} devices; use one, or remove replicas"
-    names = tuple(node.name for node, _ in matching)
-    return Placement(
-        hardware, names, cpus, accelerators, version, devices, replicas, need.environment, lock, need.resources
-    )
+        kind = hardware.model, _cpus(need, node, hardware), version, interpreter.lock
+        groups.setdefault(kind, []).append((node, hardware))
+    enough = {kind: places for kind, places in groups.items() if len(places) >= need.nodes}
+    if groups and not enough:
+        kind, places = max(groups.items(), key=lambda group: (len(group[1]), group[0]))
+        return NeedsNode(f"needs {need.nodes} nodes of one model; the cluster has {len(places)} with {kind[0]}")
+    if not enough:
+        text = "; ".join(dict.fromkeys(reasons)) or "there is no machine to run it on"
+        return NeedsNode(text) if all(isinstance(reason, NeedsNode) for reason in reasons) else text
+    placements = []
+    for kind in sorted(enough, key=lambda kind: (len(enough[kind]), kind), reverse=True):
+        model, cpus, version, lock = kind
+        accelerators = 0 if hosted(need.kind) else need.count
+        devices, replicas = devices_and_replicas(need, model)
+        if replicas % devices and not need.form:
+            return f"replicas: {replicas} is not a multiple of the {devices} devices; use one, or remove replicas"
+        placements.append(
+            Placement(
+                hardware=enough[kind][0][1],
+                nodes=tuple(node.name for node, _ in enough[kind]),
+                cpus=cpus,
+                accelerators=accelerators,
+                framework_version=version,
+                devices=devices,
+                replicas=replicas,
+                environment=need.environment,
+                lock=lock,
+                resources=need.resources,
+                node_count=need.nodes,
+            )
+        )
+    return placements
 
 
 def devices_and_replicas(need: ResourceRequest, model: str) -> tuple[int, int]:
     """The number of devices on which a trial computes, and of parts of its batches with their own batch statistics."""
     if need.form:
-        return need.count, 1
+        return need.count * need.nodes, 1
     is_spread = FRAMEWORKS[need.framework].spreads
-    devices = need.count * (KINDS[need.kind].devices_per_accelerator(model) if is_spread else 1)
+    devices = need.count * need.nodes * (KINDS[need.kind].devices_per_accelerator(model) if is_spread else 1)
     return devices, need.replicas or devices
 
 
@@ -126,6 +142,8 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
     is_alone = need.form != COMMAND and not FRAMEWORKS[need.framework].spreads
     if need.count > 1 and is_alone and (hosted(need.kind) or not need.form):
         return f"count {need.count} is not possible with framework {need.framework} on {need.kind}; use 1"
+    if need.nodes > 1 and need.form != COMMAND and not FRAMEWORKS[need.framework].has_ranks:
+        return f"nodes {need.nodes} is not possible with framework {need.framework}; use 1"
     if kind.counts and need.count not in kind.counts:
         return f"count {need.count} is not possible on {kind.label}; use {join_words([*map(str, kind.counts)], 'or')}"
     return missing_precision(need.kind, need.precision)
@@ -136,12 +154,12 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
     entries = node.find(need.kind)
     name = KINDS[need.kind].label
     if not entries:
-        return f"no {name}"
+        return NeedsNode(f"no {name}")
     if need.accelerator_type:
         entries = [entry for entry in entries if need.accelerator_type.lower() in entry.model.lower()]
     if not entries:
         models = ", ".join(entry.model for entry in node.find(need.kind))
-        return f"needs {need.accelerator_type}; {node.name} has {models}"
+        return NeedsNode(f"needs {need.accelerator_type}; {node.name} has {models}")
     if need.count > 1:
         models = join_words([entry.model for entry in entries])
         entries = [entry for entry in entries if not KINDS[need.kind].one_per_trial(entry.model)]
@@ -149,12 +167,13 @@ def _place(need: ResourceRequest, node: Node) -> Hardware | str:
             return f"count {need.count} is not possible on {models}; use 1"
     largest = max(entries, key=lambda entry: entry.count)
     if not hosted(need.kind) and largest.count < need.count:
-        return f"needs {need.count} x {name}; {node.name} has {largest.count}"
+        return NeedsNode(f"needs {need.count} x {name}; {node.name} has {largest.count}")
     if max(1, need.cpus) > node.cores:
-        return f"needs {plural(max(1, need.cpus), 'core')}; {node.name} has {node.cores}"
+        return NeedsNode(f"needs {plural(max(1, need.cpus), 'core')}; {node.name} has {node.cores}")
     for resource, amount in need.resources:
         if node.resources.get(resource, 0.0) < amount:
-            return f"needs {amount:g} x {resource}; {node.name} has {node.resources.get(resource, 0.0):g}"
+            has = f"{node.resources.get(resource, 0.0):g}"
+            return NeedsNode(f"needs {amount:g} x {resource}; {node.name} has {has}")
     return _lacking(need, node) or _without_data(need, node) or largest
 
 

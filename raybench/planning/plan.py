@@ -17,15 +17,17 @@ from typing import Any
 from raybench import datasets
 from raybench.config import GridSpec, wrong_settings
 from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
-from raybench.core.identity import digest, is_smoke, trial_id
+from raybench.core.identity import canonical, digest, is_smoke, trial_id
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING
 from raybench.core.text import format_value, join_words, plural
+from raybench.devices import hosted
 from raybench.errors import WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, expand
 from raybench.planning.node import Node
+from raybench.planning.placement import ResourceRequest
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
-from raybench.results.grid_request import GridRequest, PlannedCell
+from raybench.results.grid_request import GridRequest, PlannedCell, device_names
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import placeholders
 
@@ -47,26 +49,26 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkItem:
-    """One attempt (from 1) at a trial, or a check.
+class Check:
+    """A check (`raybench.checks`) and the key of its result."""
 
-    If `check` is set, that check runs on the trial's placement.
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """One attempt (from 1) at a trial.
 
     Attributes:
-        key: for a check: identifies its result.
-        needs: for a trial: the keys of the checks that must run before it, if they are part of the work.
+        checks: those that run before it on its placement, because no earlier trial had them.
+        needs: the keys of all checks that must have run before it.
     """
 
     trial: Trial
     attempt: int = 1
-    check: str = ""
-    key: str = ""
+    checks: tuple[Check, ...] = ()
     needs: frozenset[str] = frozenset()
-
-    @property
-    def name(self) -> str:
-        """Its name in events."""
-        return self.key if self.check else self.trial.trial_id
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Plan:
         where: (axis, value as text): filter on the cells of the plan.
         left_out: number of cells of the grid that the filter removed.
         repeated: number of points of the grid that make the same cell as an earlier one.
+        same_devices: pairs of names of devices that are the same device.
     """
 
     spec: GridSpec
@@ -88,20 +91,35 @@ class Plan:
     where: tuple[tuple[str, str], ...] = ()
     left_out: int = 0
     repeated: int = 0
+    same_devices: tuple[tuple[str, str], ...] = ()
 
     def label(self, trial: Trial, with_device: bool = False) -> str:
         """Label of a trial: `gpu, batch 128, decay 5e-4, repeat 2`, with the values that vary in the grid."""
         cell, axes = trial.cell, dict.fromkeys([*(["device"] if with_device else []), *self.varied])
-        configuration = configuration_label({"device": cell.profile, **cell.axes}, axes)
+        device = self.device_names.get(cell.cell_id, cell.profile)
+        configuration = configuration_label({**cell.axes, "device": device}, axes)
         repeat = f", repeat {trial.repeat + 1}" if cell.repeats > 1 else ""
-        return (configuration or f"{cell.content.shown_name} on {cell.profile}") + repeat
+        return (configuration or f"{cell.content.shown_name} on {device}") + repeat
+
+    @cached_property
+    def wanted(self) -> Mapping[str, ResourceRequest]:
+        """The resources of each device that no node has and a further one could have."""
+        return {cell.profile: cell.wanted for cell in self.cells if cell.wanted}
+
+    @cached_property
+    def device_names(self) -> Mapping[str, str]:
+        """The names of devices that are several models here, such as `cpu (AMD EPYC)`, by cell id."""
+        points: dict[str, list[PlannedCell]] = {}
+        for cell in request_of(self).cells:
+            points.setdefault(canonical(cell.axes), []).append(cell)
+        return device_names([*points.values()])
 
     @cached_property
     def varied(self) -> tuple[str, ...]:
         """The axes that vary between the grid's cells; cells left out by `where` count too."""
         axes = dict.fromkeys(["device", *(name for cell in self.cells for name in cell.axes)])
         values = {name: {format_value(cell.axes.get(name, "")) for cell in self.cells} for name in axes}
-        values["device"] = {cell.profile for cell in self.cells}
+        values["device"] = {self.device_names.get(cell.cell_id, cell.profile) for cell in self.cells}
         written = {name for name, listed in self.spec.axes.items() if listed == "available" or len(listed) > 1}
         return tuple(name for name in axes if name in written or len(values[name]) > 1)
 
@@ -119,7 +137,11 @@ def notes(plan: Plan) -> Iterator[str]:
     for framework, environment in sorted(substitutes):
         yield f"{framework} is not installed in raybench's Python; its trials run in environment {environment}."
     if plan.repeated and not is_smoke(plan.spec.name):
-        yield f"Not run again: {plural(plan.repeated, 'combination')} with the same settings as an earlier one."
+        same = join_words([f"{name} is the same device as {first}" for first, name in plan.same_devices])
+        yield (
+            f"Not run again: {plural(plan.repeated, 'combination')} with the same settings as an earlier one"
+            f"{f' ({same})' if same else ''}."
+        )
     workload = plan.workload
     if workload.own_loop and not plan.spec.inputs:
         names = [*workload.files]
@@ -136,7 +158,7 @@ def notes(plan: Plan) -> Iterator[str]:
 def plan_warnings(plan: Plan) -> Iterator[str]:
     """Settings of runnable cells that conflict, with a remedy."""
     of = f"of {plural(len(plan.cells), 'configuration')}"
-    short_runs, crowded = Counter[tuple[Any, int]](), Counter[tuple[int, int]]()
+    short_runs, crowded = Counter[tuple[Any, int]](), Counter[tuple[str, str, int, int]]()
     for cell in plan.cells:
         if cell.fit is None or cell.skip:
             continue
@@ -145,16 +167,19 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
         if epochs is not MISSING and int(epochs) <= warmup:
             short_runs[epochs, warmup] += 1
         threads, cores = cell.content.device.threads, cell.fit.cpus
-        if threads > cores:
-            crowded[threads, cores] += 1
+        processes = cell.fit.devices // cell.fit.node_count if hosted(cell.content.device.kind) else 1
+        if processes > cores:
+            crowded["processes", "count", processes, cores] += 1
+        elif threads > cores:
+            crowded["threads", "threads", threads, cores] += 1
     for (epochs, warmup), count in short_runs.items():
         yield (
             f"{count} {of}: epochs {format_value(epochs)} with warmup_epochs {warmup} leaves no epoch after the "
             f"warm-up; set `epochs: {warmup + 1}` or more, or a lower `warmup_epochs`"
         )
-    for (threads, cores), count in crowded.items():
+    for (noun, setting, number, cores), count in crowded.items():
         has = plural(cores, "core")
-        yield f"{count} {of}: {threads} threads on {has} wait for each other; set `threads: {cores}` or less"
+        yield f"{count} {of}: {number} {noun} on {has} wait for each other; set `{setting}: {cores}` or less"
     command = plan.workload.command
     if command and not plan.spec.environments and not any(node.address for node in plan.nodes):
         program, path = command.arguments[0], [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
@@ -170,15 +195,22 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
         yield f"both versions use the same {join_words(shared)}; to compare versions of it, give each its own"
 
 
-def skip_lines(plan: Plan, done: Mapping[str, Collection[int]] | None = None) -> Iterator[str]:
+def skip_lines(
+    plan: Plan, done: Mapping[str, Collection[int]] | None = None, awaited: Collection[str] = ()
+) -> Iterator[str]:
     """Each reason for skipped cells once, then a remedy if the hardware is missing.
 
     Args:
         done: the repeats of cells that other machines have run; cells of which they have all are left out.
+        awaited: devices for which nodes are being started; they are left out, too.
     """
     done = done or {}
     reasons: dict[str, list[ResolvedCell]] = {}
-    skipped = [cell for cell in plan.cells if cell.skip and len(done.get(cell.cell_id, ())) < cell.repeats]
+    skipped = [
+        cell
+        for cell in plan.cells
+        if cell.skip and cell.profile not in awaited and len(done.get(cell.cell_id, ())) < cell.repeats
+    ]
     for cell in skipped:
         reasons.setdefault(str(cell.skip), []).append(cell)
     for reason, cells in reasons.items():
@@ -214,18 +246,21 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     }
     points = expand(spec, nodes, where)
     cells_by_id: dict[str, ResolvedCell] = {}
-    repeated = 0
+    repeated, same_devices = 0, dict[tuple[str, str], None]()
     for point in points:
         for cell in _versions(point, resolvers):
             first = cells_by_id.setdefault(cell.cell_id, cell)
             repeated += first.axes != cell.axes
+            if first.profile != cell.profile:
+                same_devices[first.profile, cell.profile] = None
     cells = list(cells_by_id.values())
     if AVAILABLE in where:
         # If nothing can run here, every cell is kept with its reason.
         cells = [cell for cell in cells if not cell.skip] or cells
     trials = tuple(_ordered(spec, cells))
     left_out = (len(expand(spec, nodes)) - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
-    return Plan(spec, list(infos.values())[-1], tuple(cells), trials, tuple(nodes), where, left_out, repeated)
+    workload = list(infos.values())[-1]
+    return Plan(spec, workload, tuple(cells), trials, tuple(nodes), where, left_out, repeated, tuple(same_devices))
 
 
 def _workload(spec: GridSpec) -> WorkloadInfo:
@@ -246,10 +281,21 @@ def _workload(spec: GridSpec) -> WorkloadInfo:
 
 
 def _versions(point: Point, resolvers: Mapping[str, Resolver]) -> list[ResolvedCell]:
-    """The cell of a point, in each version that is compared; neither can run without the other."""
+    """The cells of a point, in each version that is compared; neither can run without the other."""
     if "" in resolvers:
-        return [resolvers[""].cell(point)]
-    cells = {name: resolver.cell(point) for name, resolver in resolvers.items()}
+        return resolvers[""].cells(point)
+    by_version = {name: resolver.cells(point) for name, resolver in resolvers.items()}
+    if len({len(cells) for cells in by_version.values()}) > 1:  # as many as both have
+        by_version = {name: cells[:1] for name, cells in by_version.items()}
+    return [
+        cell
+        for cells in zip(*by_version.values(), strict=True)
+        for cell in _compared(point, dict(zip(by_version, cells, strict=True)))
+    ]
+
+
+def _compared(point: Point, cells: Mapping[str, ResolvedCell]) -> list[ResolvedCell]:
+    """The versions of one cell, with a common reason if one cannot run."""
     reasons = [f"{name} version: {cell.skip}" for name, cell in cells.items() if cell.skip]
     if len({cell.skip for cell in cells.values()}) == 1:  # the same for both
         reasons = [cell.skip for cell in cells.values() if cell.skip][:1]

@@ -27,6 +27,7 @@ from raybench.core.cell import (
 )
 from raybench.core.identity import digest
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
+from raybench.core.text import join_words
 from raybench.devices import frameworks, hosted
 from raybench.devices.energy import energy_problem
 from raybench.engines.loop_facts import recognize
@@ -34,9 +35,9 @@ from raybench.environments import recipe_for
 from raybench.errors import nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
-from raybench.planning.placement import Placement, ResourceRequest, devices_and_replicas, find_placement
+from raybench.planning.placement import NeedsNode, Placement, ResourceRequest, devices_and_replicas, find_placements
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.command import SPECIAL, arithmetic, fill
+from raybench.workloads.command import OF_NODES, SPECIAL, arithmetic, fill
 from raybench.workloads.parameters import Parameter, key_of
 
 KEPT = ("epochs", "steps_per_epoch", "precision")
@@ -61,6 +62,7 @@ class ResolvedCell:
         repeats: requested number of runs.
         request_id: the digest of the request in the grid file, the same on machines on which its cells differ.
         flops: the FLOPs of its model, if the grid states them.
+        wanted: the resources that no node has; None if it can run, or a further node would not help.
     """
 
     content: Cell
@@ -76,6 +78,7 @@ class ResolvedCell:
     repeats: int = 1
     request_id: str = ""
     flops: ModelFlops | None = None
+    wanted: ResourceRequest | None = None
 
     @cached_property
     def cell_id(self) -> str:
@@ -114,12 +117,12 @@ class Resolver:
         unlimited = {"epochs": MISSING} if spec.budget else {}
         self._defaults = _defaults(info) | unlimited
         self._below = _explicit(spec)
-        self._placement = cache(self._find_placement)
+        self._placement = cache(self._find_placements)
         self._settings_of = cache(lambda device: _explicit(spec.profile(device)))
         self._rules = [(rule.when, _explicit(rule.set)) for rule in spec.overrides]
 
-    def cell(self, point: Point) -> ResolvedCell:
-        """The cell of a point."""
+    def cells(self, point: Point) -> list[ResolvedCell]:
+        """The cells of a point: one for each kind of node that fits, or one without a placement."""
         profile, info = self._spec.profile(point["device"]), self._info
         framework = recognize(info.libraries) if info.own_loop else (*frameworks(profile.kind), "torch")[0]
         given = self._below | self._settings_of(point["device"])
@@ -129,20 +132,32 @@ class Resolver:
                 given |= changes
         requested = {"framework": framework} | self._defaults | given
         need = self._need(profile, requested)
-        found = self._placement(need)
-        fit = None if isinstance(found, str) else found
+        places = self._placement(need)
+        if isinstance(places, str):
+            return [self._cell(point, given, requested, need, None, places)]
+        return [self._cell(point, given, requested, need, fit, None) for fit in places]
+
+    def _cell(
+        self,
+        point: Point,
+        given: Mapping[str, Any],
+        requested: Mapping[str, Any],
+        need: ResourceRequest,
+        fit: Placement | None,
+        skip: str | None,
+    ) -> ResolvedCell:
+        profile = self._spec.profile(point["device"])
         devices, replicas = (fit.devices, fit.replicas) if fit else devices_and_replicas(need, "")
         resolved = {**requested, "replicas": replicas} | self._batch_sizes(given, requested, devices)
-        skip = self._unsupported(profile.kind, resolved) or (found if isinstance(found, str) else None)
-        skip = skip or self._without_energy(profile.kind, fit)
+        skip = self._unsupported(profile.kind, resolved) or skip or self._without_energy(profile.kind, fit)
         # The process of a training function has torchrun's variables if the grid has a count, even of 1.
-        is_told = devices > 1 or (self._info.is_function and "count" in given)
+        is_told = devices > 1 or (self._info.is_function and not {"count", "nodes"}.isdisjoint(given))
         content = self._content(point["device"], profile, resolved, fit, devices if is_told else MISSING)
         return ResolvedCell(
             content=content,
             axes=point,
             profile=point["device"],
-            workload=info,
+            workload=self._info,
             fit=fit,
             skip=skip,
             timeout=float(resolved.get("timeout") or 0.0),
@@ -152,6 +167,7 @@ class Resolver:
             repeats=min(self._spec.most_repeats, profile.repeats or self._spec.most_repeats),
             request_id=digest(self._request(profile, requested, content)),
             flops=self._flops(resolved),
+            wanted=need if isinstance(skip, NeedsNode) else None,
         )
 
     def _price(self, name: str, device: CellDevice) -> Price | None:
@@ -190,6 +206,8 @@ class Resolver:
             "kind": profile.kind,
             "accelerator_type": profile.accelerator_type,
             **{name: resolved.get(name) for name in ("count", "replicas", "threads", "cpus", "environment")},
+            **({"nodes": resolved["nodes"]} if resolved["nodes"] > 1 else {}),
+            **({"resources": profile.resources} if profile.resources else {}),
         }
         request["workload"] = {"name": self._info.name, "version": self._info.version}
         examples = {**self._info.examples, **(resolved.get("examples") or {})}
@@ -211,12 +229,12 @@ class Resolver:
             raise self._spec.error(total, f"{batch} is not a multiple of the {devices} devices")
         return {part: batch // devices}
 
-    def _find_placement(self, need: ResourceRequest) -> Placement | str:
-        """The placement of a trial; if its framework is not installed, in the environment built for it."""
-        result = find_placement(need, self._nodes)
+    def _find_placements(self, need: ResourceRequest) -> list[Placement] | str:
+        """The placements of a trial; if its framework is not installed, in the environment built for it."""
+        result = find_placements(need, self._nodes)
         recipe = recipe_for(need.framework, need.kind)
         if isinstance(result, str) and recipe and not need.environment:
-            alternative = find_placement(replace(need, environment=recipe.name), self._nodes)
+            alternative = find_placements(replace(need, environment=recipe.name), self._nodes)
             return result if isinstance(alternative, str) else alternative
         return result
 
@@ -235,6 +253,9 @@ class Resolver:
             return (
                 f"count {resolved['count']} has no effect: write {{count}} in the command, for its number of processes"
             )
+        if command and resolved["nodes"] > 1 and not command.names & {*OF_NODES}:
+            names = join_words([f"{{{name}}}" for name in OF_NODES])
+            return f"nodes {resolved['nodes']} has no effect: write {names} in the command"
         framework = resolved["framework"]
         if self._info.own_loop or framework not in engines.ENGINES:
             return None
@@ -273,6 +294,7 @@ class Resolver:
             precision=str(precision),
             replicas=resolved.get("replicas"),
             count=resolved["count"],
+            nodes=resolved["nodes"],
             cpus=resolved.get("cpus") or 0,
             accelerator_type=profile.accelerator_type,
             resources=tuple(sorted((profile.resources or {}).items())),
@@ -293,6 +315,8 @@ class Resolver:
             replicas=resolved["replicas"],
             threads=resolved.get("threads") or cpus,
             devices=devices,
+            nodes=resolved["nodes"] if resolved["nodes"] > 1 else MISSING,
+            resources=profile.resources or MISSING,
         )
         settings, params = self._own_values(resolved) if own_loop else (self._engine_settings(resolved), MISSING)
         engine = CellEngine(
@@ -398,9 +422,9 @@ def _defaults(info: WorkloadInfo) -> dict[str, Any]:
         return {**DEFAULTS, **info.defaults}
     if info.command:
         has_epochs = info.command.clock != "program" or info.command.counts_epochs
-        return {"warmup_epochs": DEFAULTS["warmup_epochs"] if has_epochs else 0, "count": 1}
+        return {"warmup_epochs": DEFAULTS["warmup_epochs"] if has_epochs else 0, "count": 1, "nodes": 1}
     parameters = {key_of(name): parameter.default for name, parameter in info.parameters.items() if parameter.known}
-    return {"warmup_epochs": DEFAULTS["warmup_epochs"], "count": 1} | parameters
+    return {"warmup_epochs": DEFAULTS["warmup_epochs"], "count": 1, "nodes": 1} | parameters
 
 
 @cache

@@ -33,6 +33,7 @@ _SMALL: Mapping[str, Callable[[Any], Any]] = {
     "count": lambda number: min(number, REPLICAS),
     "cpus": lambda cpus: 1,
     "epochs": lambda epochs: min(epochs, EPOCHS),
+    "nodes": lambda number: 1,
     "gradient_accumulation": lambda parts: min(parts, 2),
     "examples": lambda counts: EXAMPLES,
     "per_device_batch_size": _batch,

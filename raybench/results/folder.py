@@ -4,6 +4,7 @@
     GRID/attempts/TRIAL/RUN/        its output, its traceback and the samples of its monitor
     GRID/checks/KEY/RUN.jsonl       result of a check
     GRID/executions/NAME.json       what one execution of the grid was asked for
+    GRID/tune/                      Ray Tune's own record of the last execution, which raybench does not read
 
 RUN is a UUID, so files of several machines never have the same name: results are merged by copying files. A file
 without an end event belongs to an attempt that still runs or was lost.
@@ -25,7 +26,7 @@ from raybench.core.files import append_to
 RESULTS = Path("raybench-results")
 """The default results folder."""
 
-ATTEMPTS, CHECKS, EXECUTIONS = "attempts", "checks", "executions"
+ATTEMPTS, CHECKS, EXECUTIONS, TUNE = "attempts", "checks", "executions", "tune"
 
 DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
 """Errors of msgspec for text that is not JSON, not UTF-8, nested too deeply, or of other types."""

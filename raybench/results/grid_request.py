@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
@@ -115,12 +115,27 @@ class GridRequest:
 def latest_request(history: GridHistory) -> GridRequest | None:
     """Return the request of the last execution, with the cells of those of other machines; None if none is readable."""
     by_origin: dict[str, GridRequest] = {}
+    with_runs = {run.cell_id for run in history.attempts.values() if run.started}
     for execution in reversed(history.executions):
-        if execution.origin not in by_origin:
-            request = GridRequest.from_json(execution.request, execution.grid)
-            by_origin |= {execution.origin: request} if request else {}
+        request = GridRequest.from_json(execution.request, execution.grid)
+        if request and execution.origin in by_origin:
+            by_origin[execution.origin] = _with_earlier(by_origin[execution.origin], request, with_runs)
+        elif request:
+            by_origin[execution.origin] = request
     first, *others = by_origin.values() or (None,)
     return replace(unite(first, others), first_look=first_look(history, first)) if first else None
+
+
+def _with_earlier(request: GridRequest, earlier: GridRequest, with_runs: Collection[str]) -> GridRequest:
+    """Put cells that ran earlier in the place of those that cannot run now, such as those of a node that is gone."""
+    ran = {cell.request_id: cell for cell in earlier.cells if cell.cell_id in with_runs and cell.request_id}
+    cells = [
+        replace(ran[cell.request_id], axes=cell.axes, repeats=cell.repeats)
+        if cell.skip and cell.request_id in ran
+        else cell
+        for cell in request.cells
+    ]
+    return replace(request, cells=cells)
 
 
 def first_look(history: GridHistory, request: GridRequest) -> int:
@@ -153,8 +168,6 @@ def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:
     A cell that cannot run on one machine is left out if a different machine has it. Cells that differ only in the
     hardware or in what is installed there get different device names, such as `cpu (AMD EPYC)`.
     """
-    if not others:
-        return request
     points: dict[str, dict[str, PlannedCell]] = {}
     for cell in (cell for each in (request, *others) for cell in each.cells):
         of_point = points.setdefault(canonical({"axes": cell.axes}), {})
@@ -164,7 +177,7 @@ def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:
     for of_point in points.values():
         runnable = [cell for cell in of_point.values() if not cell.skip]
         groups.append(runnable or list(of_point.values())[:1])
-    names = _device_names(groups)
+    names = device_names(groups)
     cells = [
         replace(cell, axes={**cell.axes, "device": names[cell.cell_id]}) if cell.cell_id in names else cell
         for group in groups
@@ -190,7 +203,7 @@ _DIFFERENCES: Mapping[str, str] = {
 """Parts of a cell that are not known before it runs, with a text for each."""
 
 
-def _device_names(groups: Sequence[Sequence[PlannedCell]]) -> dict[str, str]:
+def device_names(groups: Sequence[Sequence[PlannedCell]]) -> dict[str, str]:
     """Return a name of the device for each cell of those devices of which a point of the grid has several."""
     names: dict[str, str] = {}
     by_device: dict[str, list[PlannedCell]] = {}

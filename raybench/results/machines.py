@@ -11,7 +11,7 @@ from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.executions import MILLISECONDS, as_name
-from raybench.results.grid_request import GridRequest
+from raybench.results.grid_request import GridRequest, unite
 from raybench.results.history import GridHistory
 
 
@@ -47,6 +47,7 @@ def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[lis
         attempts = list(_as_further_repeats(known, requested).values())
     if request is None:
         return attempts, None
+    request = unite(request, ())
     repeats: dict[str, int] = {}
     for attempt in attempts:
         if attempt.trial not in own_trials:

@@ -51,11 +51,17 @@ class _Process:
 
     def __init__(self, channel: Path) -> None:
         number, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
-        set_rank(Rank(number, count))
+        rank = Rank(
+            number,
+            count,
+            int(os.environ.get("LOCAL_RANK", number)),
+            int(os.environ.get("LOCAL_WORLD_SIZE", count)),
+        )
+        set_rank(rank)
         self._job = Job.from_json(json.loads((channel / JOB).read_text()))
         self._pid = os.getpid()
         self._ledger = Ledger(int(os.environ[STARTED]))
-        self._writer = Writer(channel, number, count)
+        self._writer = Writer(channel, rank.local_number, rank.local_count)
         self._warnings: list[str] = []
         self._checkpoints = Checkpoints(self._job, self._warnings)
         self._info = WorkloadInfo.from_json(self._job.workload)

@@ -2,7 +2,7 @@
 
 Each rank has its own device. The trial's process forks one process per device before any device is initialized, with
 the environment variables of torchrun, and then only reads their events. Every rank does the same work and emits the
-same events, which are merged into one trial's.
+same events, which are merged into one trial's; those of other nodes come through `raybench.trial.remote_ranks`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
 from raybench.core import events, memory
-from raybench.core.cell import COMMAND, FUNCTION, Cell
+from raybench.core.cell import COMMAND, FUNCTION
 from raybench.core.events import OUTPUT, Event
 from raybench.core.job import Job
+from raybench.core.ports import free_port
 from raybench.core.process_guard import die_with_parent, watch
 from raybench.core.rank import Rank, set_rank
 from raybench.core.status import TrialStatus
@@ -38,6 +40,7 @@ from raybench.results.epoch import over_ranks
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.journal import Send
 from raybench.trial.program import status_of
+from raybench.trial.remote_ranks import RemoteRank, forward, remote_ranks
 
 GRACE_SECONDS = 1.0
 """Seconds for the other ranks to end after one has.
@@ -57,9 +60,10 @@ Fail = Callable[[str, Mapping[str, Any]], Event]
 """Makes the end event of a trial from a status and an error."""
 
 
-def ranks_of(cell: Cell) -> int:
-    """Number of processes that train a cell's model together; those of a command are its own."""
-    is_ranked = cell.workload.form != COMMAND and FRAMEWORKS[cell.framework].has_ranks
+def ranks_of(job: Job) -> int:
+    """Number of processes on all nodes that do a job together; those of a command are its own."""
+    cell = job.cell
+    is_ranked = (job.check or cell.workload.form != COMMAND) and FRAMEWORKS[cell.framework].has_ranks
     return (cell.device.devices or 1) if is_ranked else 1
 
 
@@ -68,52 +72,70 @@ def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) ->
 
     An error in any rank ends all of them, and is the trial's error.
     """
-    count = ranks_of(job.cell)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    count, nodes = ranks_of(job), job.cell.device.node_count
+    port = job.master_port or free_port()
     if count == 1:
         if job.cell.workload.form == FUNCTION and job.cell.device.devices:  # the grid has a count
-            _set_environment(Rank(), port)
+            _set_environment(Rank(), job, port)
         work(send)
         return
+    local_count = count // nodes
     processes: list[_Process] = []
     try:
-        for number in range(count):
-            processes.append(_Process(number, count, port, work))
-        send(_Ranks(job, processes, fail).follow(send))
+        for local_number in range(local_count):
+            number = job.node_rank * local_count + local_number
+            processes.append(_Process(Rank(number, count, local_number, local_count), job, port, work))
+        if job.node_rank:
+            forward(job, processes)
+            send(fail(TrialStatus.COMPLETED, {}))  # of this node's part, which nobody reads
+        elif nodes > 1:
+            with remote_ranks(job, count - local_count) as others:
+                send(_Ranks(job, [*processes, *others], fail).follow(send))
+        else:
+            send(_Ranks(job, processes, fail).follow(send))
     finally:
         for process in processes:
             process.kill()
 
 
-def _set_environment(rank: Rank, port: int) -> None:
+def _set_environment(rank: Rank, job: Job, port: int) -> None:
     """Set the environment variables that torchrun sets."""
-    number, count = str(rank.number), str(rank.count)
-    os.environ |= {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    for _, name in socket.if_nameindex():
-        if name in ("lo", "lo0"):  # all ranks are on this host, regardless of how its name resolves
-            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+    os.environ |= {"RANK": str(rank.number), "WORLD_SIZE": str(rank.count)}
+    os.environ |= {"LOCAL_RANK": str(rank.local_number), "LOCAL_WORLD_SIZE": str(rank.local_count)}
+    os.environ |= {"GROUP_RANK": str(job.node_rank), "MASTER_ADDR": job.master_address, "MASTER_PORT": str(port)}
+    # By default Gloo uses the address to which the host's name resolves, which another node may not reach.
+    if job.interface:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", job.interface)
+    elif job.cell.device.node_count == 1:
+        for _, name in socket.if_nameindex():
+            if name in ("lo", "lo0"):
+                os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
 
 
 class _Process:
-    """A rank, from the perspective of the parent process."""
+    """A rank, from the perspective of the parent process.
 
-    def __init__(self, number: int, count: int, port: int, work: Callable[[Send], None]) -> None:
-        self.number = number
+    Attributes:
+        end: None; of a rank on another node, how it died.
+    """
+
+    end: tuple[str, Mapping[str, Any]] | None = None
+
+    def __init__(self, rank: Rank, job: Job, port: int, work: Callable[[Send], None]) -> None:
+        self.number = rank.number
         self.events: deque[tuple[int, Event]] = deque()
         self.meets: list[Any] = []  # what it waits with for the other ranks, if it does
         self._stack = tempfile.TemporaryFile()  # noqa: SIM115 — closed with the process
         context = multiprocessing.get_context("fork")
         self.pipe, end = context.Pipe()
-        self._process = context.Process(target=self._run, args=(count, port, work, end))
+        self._process = context.Process(target=self._run, args=(rank, job, port, work, end))
         with warnings.catch_warnings():
             # The one other thread of this process only waits for a pipe to close.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process.start()
         end.close()
 
-    def _run(self, count: int, port: int, work: Callable[[Send], None], pipe: Connection) -> NoReturn:
+    def _run(self, rank: Rank, job: Job, port: int, work: Callable[[Send], None], pipe: Connection) -> NoReturn:
         """Do the work in the new process and send its events; with the last one wait to be killed.
 
         A rank that exited, or freed what the ranks share, would break its connections, and the others would report that
@@ -139,9 +161,8 @@ class _Process:
                     sys.stderr.flush()
                     threading.Event().wait()
 
-            rank = Rank(self.number, count, meet)
-            set_rank(rank)
-            _set_environment(rank, port)
+            set_rank(replace(rank, meet=meet))
+            _set_environment(rank, job, port)
             work(send)
         except BaseException:
             traceback.print_exc()
@@ -198,7 +219,7 @@ class _Process:
 class _Ranks:
     """All ranks of a trial."""
 
-    def __init__(self, job: Job, processes: list[_Process], fail: Fail) -> None:
+    def __init__(self, job: Job, processes: Sequence[_Process | RemoteRank], fail: Fail) -> None:
         self._job, self._processes, self._fail = job, processes, fail
         self._oom_kills = memory.oom_kills()
         self._timeout = time.monotonic() + (job.timeout or math.inf)
@@ -265,8 +286,10 @@ class _Ranks:
         output = tail(Path(self._job.folder) / OUTPUT, TAIL)
         return self._fail(status, {**error, "output": output})
 
-    def _end_of_dead(self, process: _Process) -> Event:
+    def _end_of_dead(self, process: _Process | RemoteRank) -> Event:
         """The end of a trial of which a rank has died without an event."""
+        if process.end:
+            return self._failure(process.end[0], {**process.end[1], "rank": process.number})
         output = tail(Path(self._job.folder) / OUTPUT, LONG_TAIL)
         is_oom = memory.oom_kills() > self._oom_kills
         status, error = classify_exit(process.code, self._job, is_oom, None, output)

@@ -29,10 +29,10 @@ OFFLINE = {"WANDB_MODE": "offline"}
 def open_assigned(job: Job) -> Device:
     """Open the assigned device, and hide all others from this process."""
     planned, rank = job.cell.device, current_rank()
-    devices = (planned.devices or 1) // rank.count
-    threads = max(1, planned.threads // rank.count)
+    devices = planned.devices_per_node // rank.local_count
+    threads = max(1, planned.threads // rank.local_count)
     own_loop = job.cell.has_own_loop
-    assignment = Assignment(rank.share(job.cores), job.visible, threads, devices, own_loop, rank.number)
+    assignment = Assignment(rank.share(job.cores), job.visible, threads, devices, own_loop, rank.local_number)
     if job.cell.workload.form == COMMAND and not job.check:
         device: Device = open_for_program(planned.kind, replace(assignment, threads=max(1, threads // devices)))
     else:

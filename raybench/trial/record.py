@@ -28,6 +28,7 @@ MAX_MESSAGE_CHARS, MAX_TRACEBACK_CHARS = 4_000, 16_000
 CHECKS = {
     "weight_decay": "raybench.checks.weight_decay",
     "roofline": "raybench.checks.roofline",
+    "all_reduce": "raybench.checks.all_reduce",
 }
 """The module of each check, which is imported in the trial's process only."""
 

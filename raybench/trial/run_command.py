@@ -29,6 +29,7 @@ from raybench.core import events, memory
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import NANO, Ledger
+from raybench.core.ports import free_port
 from raybench.core.secret_masking import mask
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
@@ -106,7 +107,7 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         try:
             device = open_assigned(job)
             send(events.trial_started(job.trial, job.attempt, **opening(job, device), clock=command.clock))
-            kind = _Reported if command.reports else _Printed
+            kind = _OnFurtherNode if job.node_rank else _Reported if command.reports else _Printed
             run = kind(job, info, send, Path(channel), started_ns, warnings)
             status, error = run.run()
         except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
@@ -131,7 +132,11 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
     if (per_device := per_device_batch_size(cell)) is not MISSING:
         own |= {PER_DEVICE: per_device}
     values = own | {
-        "count": cell.device.devices or 1,
+        "count": cell.device.devices_per_node,
+        "nodes": cell.device.node_count,
+        "node_rank": job.node_rank,
+        "master_addr": job.master_address,
+        "master_port": job.master_port or free_port(),
         "seed": job.seed,
         "device": cell.device.kind,
         "threads": cell.device.threads,
@@ -241,7 +246,9 @@ class _Run:
         before = os.sched_getaffinity(0) if self._limits_threads and hasattr(os, "sched_getaffinity") else set()
         try:
             if before:  # at least a core per process
-                os.sched_setaffinity(0, (self._job.cores or usable_cores())[: max(device.threads, device.devices or 1)])
+                os.sched_setaffinity(
+                    0, (self._job.cores or usable_cores())[: max(device.threads, device.devices_per_node)]
+                )
             return Program(self._arguments, self._environ(values), folder, VARIABLE)
         finally:
             if before:
@@ -250,7 +257,7 @@ class _Run:
     @property
     def _limits_threads(self) -> bool:
         device = self._job.cell.device
-        return "threads" in self._command.given or (hosted(device.kind) and (device.devices or 1) > 1)
+        return "threads" in self._command.given or (hosted(device.kind) and device.devices_per_node > 1)
 
     def _environ(self, values: Mapping[str, Any]) -> dict[str, str]:
         environ = OFFLINE | {name: value for name, value in os.environ.items() if not _NOT_FOR_PROGRAMS.match(name)}
@@ -267,9 +274,11 @@ class _Run:
             VARIABLE: str(self._channel),
             STARTED: str(self._started_ns),
         }
+        if self._job.interface:
+            environ.setdefault("GLOO_SOCKET_IFNAME", self._job.interface)
         if self._limits_threads:  # otherwise the libraries choose, as by hand
             device = self._job.cell.device
-            count = max(1, device.threads // (device.devices or 1))
+            count = max(1, device.threads // device.devices_per_node)
             environ |= dict.fromkeys(THREAD_VARIABLES, str(count))
         return environ | {name: fill(text, values) for name, text in self._command.env.items()}
 
@@ -358,6 +367,14 @@ def _usage_error(message: str) -> dict[str, Any]:
 
 def _diverged(message: str) -> _End:
     return _End(TrialStatus.DIVERGED, {"type": "Diverged", "message": message})
+
+
+class _OnFurtherNode(_Run):
+    """The command on a further node of a trial, which only has to run: the first one reports."""
+
+    def ledger(self, wall_s: float) -> dict[str, float]:
+        """Nothing is measured here."""
+        return {"setup": wall_s}
 
 
 class _Printed(_Run):

@@ -19,7 +19,10 @@ from raybench.errors import WorkloadError, near_file
 ARGS, SETTINGS_FILE = "args", "settings_file"
 """Placeholders for all values: as arguments, and as the path of a JSON file."""
 
-SPECIAL = ("count", "seed", "device", "threads", "framework", "data_dir", "output_dir", ARGS, SETTINGS_FILE)
+OF_NODES = ("nodes", "node_rank", "master_addr", "master_port")
+"""Placeholders of a command that runs on several nodes."""
+
+SPECIAL = ("count", *OF_NODES, "seed", "device", "threads", "framework", "data_dir", "output_dir", ARGS, SETTINGS_FILE)
 """Placeholders that every trial has a value for."""
 
 BY_TRIAL = frozenset({"epochs", "steps_per_epoch"})

@@ -12,7 +12,7 @@ from raybench.devices import Hardware
 from raybench.environments import Interpreter, clean_environ, find, interpreter, key_of, link_package
 from raybench.environments.recipes import STAMP
 from raybench.planning.node import Node, probe_node
-from raybench.planning.placement import ResourceRequest, find_placement
+from raybench.planning.placement import ResourceRequest, find_placements
 
 HERE = Node("server", (Hardware("cpu", "AMD EPYC", 2, 1 << 34, ids=("0", "1")),), {"torch": "2.13.0"}, "3.11.7")
 
@@ -115,8 +115,8 @@ def test_node_has_the_asked_environments():
 )
 def test_placement_in_an_environment(packages, reason):
     node = replace(HERE, environments={"/v": Interpreter("/v/bin/python", "3.11.7", packages)})
-    found = find_placement(ResourceRequest("cpu", "torch", "fp32", environment="/v"), [node])
-    assert (found if reason else (found.framework_version, found.environment)) == (reason or ("2.9.1", "/v"))
+    found = find_placements(ResourceRequest("cpu", "torch", "fp32", environment="/v"), [node])
+    assert (found if reason else (found[0].framework_version, found[0].environment)) == (reason or ("2.9.1", "/v"))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_placement_in_an_environment(packages, reason):
     ],
 )
 def test_remedy_for_a_missing_framework(need, remedy):
-    assert find_placement(need, [HERE]) == f"{need.framework} is not installed on server; {remedy}"
+    assert find_placements(need, [HERE]) == f"{need.framework} is not installed on server; {remedy}"
 
 
 def test_other_interpreter_finds_raybench_alone(bare, tmp_path):

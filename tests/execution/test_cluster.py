@@ -16,7 +16,7 @@ TRAIN = """
 import time
 
 
-def train(trial, *, pause: float):
+def train(trial, *, pause: float = 2.0, part: int = 1):
     trial.checkpoint(lambda path: path.write_text("saved"), lambda path: path.read_text())
     for epoch in trial.epochs():
         time.sleep(pause)
@@ -48,10 +48,56 @@ name: leaving
 {COMMON}
 epochs: 6
 checkpoint_every: 1
-axes: {{device: [any, there], params.pause: [2.0]}}
-include: [{{device: any, params.pause: 1.9}}]
-overrides:
-- {{when: {{device: there}}, set: {{params: {{pause: 2.1}}}}}}
+axes: {{device: [any, there], params.part: [1]}}
+include: [{{device: any, params.part: 2}}]
+"""
+
+
+PAIRS = f"""
+name: pairs
+{COMMON.replace("mine.py", "pair.py")}
+epochs: 3
+params: {{pause: 0.2}}
+axes: {{device: [any], nodes: [1, 2, 3]}}
+"""
+
+PAIR = """
+import time
+import torch.distributed
+
+
+def train(trial, *, pause: float):
+    torch.distributed.init_process_group("gloo")
+    for epoch in trial.epochs():
+        for _ in trial.steps(range(10), examples=10 // trial.world_size):
+            torch.distributed.barrier()
+            time.sleep(pause / 10 / trial.world_size)
+        trial.log({"train/loss": 1.0})
+"""
+
+TORCHRUN = """
+name: torchrun
+workload:
+  command: torchrun --nnodes={nodes} --node-rank={node_rank} --nproc-per-node={count} --master-addr={master_addr}
+    --master-port={master_port} run.py
+devices:
+  any: {kind: cpu, cpus: 1}
+axes: {device: [any], nodes: [2]}
+"""
+
+RUN = """
+import time
+import torch
+import torch.distributed
+
+torch.distributed.init_process_group("gloo")
+for epoch in range(4):
+    time.sleep(1.0)
+    mean = torch.tensor([float(torch.distributed.get_rank())])
+    torch.distributed.all_reduce(mean)
+    if torch.distributed.get_rank() == 0:
+        print(f"Epoch {epoch + 1}: loss {mean.item():.1f}", flush=True)
+torch.distributed.destroy_process_group()
 """
 
 
@@ -74,13 +120,15 @@ def cluster(tmp_path_factory):
 class Grid:
     """The command on a cluster."""
 
-    def __init__(self, cluster, name, text):
+    def __init__(self, cluster, name, text, *options):
         self.folder = cluster.results / name
         self.folder.mkdir()
         (self.folder / "mine.py").write_text(TRAIN)
+        (self.folder / "pair.py").write_text(PAIR)
+        (self.folder / "run.py").write_text(RUN)
         (self.folder / "grid.yaml").write_text(text)
         command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--address", cluster.address]
-        command += ["--no-checks", "--no-tracking"]
+        command += ["--no-tracking", *(options or ["--no-checks"])]
         with (self.folder / "words.txt").open("w") as words:
             out = {"stdout": words, "stderr": words}
             self.process = subprocess.Popen(command, cwd=self.folder, env=cluster.environ, **out)
@@ -138,6 +186,37 @@ def test_files_travel_to_nodes_and_back(placed):
     assert placed.left == set()
 
 
+def test_a_trial_over_two_nodes(cluster):
+    grid = Grid(cluster, "pairs", PAIRS, "--wait-for-nodes", "0")
+    grid.finish(0)
+    ends = {event["trial"]: event for event in grid.events("trial_ended")}
+    assert [event["status"] for event in ends.values()] == ["completed"] * 2, grid.words
+    starts = {event["cell"]["device"].get("nodes", 1): event for event in grid.events("trial_started")}
+    assert starts[2]["runtime_conditions"]["ranks"] == 2 and starts[2]["all_reduce"]["gb_per_s"] > 0.01
+    assert "all_reduce" not in starts[1]
+    words = " ".join(grid.words.split())
+    assert "needs 3 nodes of one model; the cluster has 2 with" in words
+    assert re.search(r"2 nodes: .*efficiency", words), words
+    assert grid.events("epoch_ended")[-1]["epoch"] == 3
+
+
+@pytest.mark.exhaustive
+def test_a_command_over_two_nodes_of_which_one_is_lost(cluster):
+    grid = Grid(cluster, "torchrun", TORCHRUN)
+    grid.wait_for(lambda: any(event["epoch"] == 2 for event in grid.events("epoch_ended")))
+    cluster.kill_second()
+    killed = time.monotonic()
+    (lost,) = grid.wait_for(lambda: grid.events("trial_ended"))
+    assert time.monotonic() - killed < 30
+    assert lost["status"] == "lost" and re.search(r"node-b|198\.18", lost["error"]["message"]), lost["error"]
+    cluster.start_second()
+    grid.finish(0)
+    last = grid.events("trial_ended")[-1]
+    assert (last["status"], last["attempt"]) == ("completed", 2), last["error"]
+    losses = [e["metrics"]["train/loss"] for e in grid.events("epoch_ended") if e["attempt"] == 2]
+    assert losses == [1.0] * 4, "the sum over the ranks of both nodes"
+
+
 @pytest.mark.exhaustive
 def test_a_node_that_goes_away_and_comes_back(cluster):
     grid = Grid(cluster, "leaving", LEAVING)
@@ -154,7 +233,7 @@ def test_a_node_that_goes_away_and_comes_back(cluster):
     assert lost[0]["trial"] == hit["trial"]
     # What any node can hold goes on here; what only the other one can hold waits for it.
     grid.wait_for(lambda: len([e for e in grid.events("trial_ended") if e["status"] == "completed"]) >= 1)
-    grid.wait_for(lambda: "Ray's worker on node-b (" in grid.words)
+    grid.wait_for(lambda: "node-b (" in grid.words and "was lost" in grid.words)
     cluster.start_second()
     grid.finish(0)
     ends = {(e["trial"], e["attempt"]): e for e in grid.events("trial_ended")}

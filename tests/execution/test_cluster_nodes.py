@@ -1,22 +1,20 @@
 """What is known of a cluster's nodes, and files on their way home: without Ray."""
 
 import importlib.util
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from multiprocessing.connection import Listener
 from pathlib import Path
 
 import pytest
 
 from raybench.core.cell import UNKNOWN_CELL
+from raybench.core.events import events_file
 from raybench.core.job import Job
 from raybench.devices import Hardware
-from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_files, take_files
-from raybench.execution.node_agent import NodeAgent
+from raybench.execution.files import LEFT, code_files, local_code, local_folder, put_file, remove_abandoned, take_files
 from raybench.execution.ray_executor import limit_to_ray
-from raybench.execution.ray_settings import MEMORY, RAY_PROGRAMS, RAY_SETTINGS, private_to_user
+from raybench.execution.ray_settings import CLUSTER_SETTINGS, MEMORY, RAY_PROGRAMS, RAY_SETTINGS, private_to_user
 from raybench.planning.node import Node
-from raybench.planning.placement import Placement, ResourceRequest, find_placement
+from raybench.planning.placement import Placement, ResourceRequest, find_placements
 from raybench.workloads import read_workload
 from raybench.workloads.command import Command
 
@@ -31,7 +29,7 @@ def test_plan_is_limited_to_rays_resources():
     assert (found.cores, found.find("cuda")[0].ids, found.resources) == (3, ("0",), {"GPU": 1.0, "big": 2.0})
     none = limit_to_ray(NODE, {"GPU": 2.0})
     assert none.cores == 0
-    assert find_placement(ResourceRequest("cuda", "torch", "fp32"), [none]) == "needs 1 core; box has 0"
+    assert find_placements(ResourceRequest("cuda", "torch", "fp32"), [none]) == "needs 1 core; box has 0"
 
 
 @pytest.mark.parametrize(
@@ -46,30 +44,36 @@ def test_plan_is_limited_to_rays_resources():
     ],
 )
 def test_data_are_required_on_the_node(data, said):
-    found = find_placement(
+    found = find_placements(
         ResourceRequest("cpu", "torch", "fp32", data=("mnist", "sha256:2")), [replace(NODE, data=data)]
     )
-    assert found == said if said else isinstance(found, Placement)
+    assert found == said if said else isinstance(found[0], Placement)
 
 
 def test_files_of_a_trial_are_returned(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    home = tmp_path / "home" / "attempt-1"
+    home = tmp_path / "grid" / "attempts" / "t-r0" / "run-1"
     job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, {}, "", str(home))
-    away = local_folder(job)
-    assert away.folder.startswith(str(tmp_path / "cache"))
-    (home.parent / "attempt-2").mkdir(parents=True)
-    shared = replace(job, folder=str(home.parent / "attempt-2"))
+    away = Path(local_folder(job).folder)
+    assert away.is_relative_to(tmp_path / "cache")
+    (home.parent / "run-2").mkdir(parents=True)
+    shared = replace(job, folder=str(home.parent / "run-2"))
     assert local_folder(shared) == shared, "the disk is shared"
 
-    (Path(away.folder) / "inner").mkdir()
-    (Path(away.folder) / "inner" / "a.txt").write_text("a")
-    files = take_files(Path(away.folder))
+    (away / "inner").mkdir()
+    (away / "inner" / "a.txt").write_text("a")
+    lost = Path(local_folder(replace(job, folder=str(home.parent / "run-3"))).folder)
+    events_file(lost).touch()
+    files = dict(take_files(away))
     assert files == {"inner/a.txt": b"a"}
-    assert not Path(away.folder).exists()
-    put_files(home, files | {"../outside": b"x", "/tmp/raybench-outside": b"x"})
-    assert (home / "inner" / "a.txt").read_text() == "a"
+    assert not away.exists()
+    for name, data in (files | {"../outside": b"x", "/tmp/raybench-outside": b"x", "": b"{}\n"}).items():
+        put_file(home, name, data)
+    assert (home / "inner" / "a.txt").read_text() == "a" and events_file(home).read_text() == "{}\n"
     assert not (home.parent / "outside").exists() and not Path("/tmp/raybench-outside").exists()
+
+    remove_abandoned(tmp_path / "grid")
+    assert not lost.exists(), "its node was lost before its files were returned"
 
 
 def test_node_without_the_folder_gets_copies(tmp_path, monkeypatch):
@@ -91,33 +95,17 @@ def test_large_files_stay_on_their_node(tmp_path, monkeypatch):
     monkeypatch.setattr("raybench.execution.files.MAX_SENT_BYTES", 3)
     (tmp_path / "large").write_text("four")
     (tmp_path / "small").write_text("one")
-    files = take_files(tmp_path)
+    files = dict(take_files(tmp_path))
     assert files["small"] == b"one"
     assert files[LEFT].decode() == f"{tmp_path}/large\n"
     assert (tmp_path / "large").exists()
 
 
-def test_error_of_a_node_ends_the_trial(tmp_path, monkeypatch):
-    """A node on whose disk nothing can be written; the driver must not wait."""
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    job = Job("t-r0", 1, 0, 0, UNKNOWN_CELL, {"folder": ""}, "", str(tmp_path / "away" / "attempt"))
-    with Listener(authkey=b"key") as listener, ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: NodeAgent(listener.address, b"key", "node", {}).serve())
-        with listener.accept() as driver:
-            assert driver.recv()["node"] == "node"
-            driver.send({"job": job.to_json(), "code": {}, "remote": True})
-            assert driver.poll(30)
-            event = driver.recv()["event"]
-    assert (event["status"], event["error"]["type"]) == ("failed", "NotADirectoryError")
-
-
 def test_ray_still_knows_our_names(tmp_path):
     """Those that would fail silently; tests of a running grid look at the bind address, the token and the niceness."""
     ray = Path(importlib.util.find_spec("ray").submodule_search_locations[0])
-    wanted = {
-        name.removeprefix("RAY_").encode() for name in (*RAY_SETTINGS, *private_to_user(tmp_path / "token"), *MEMORY)
-    }
+    names = [*RAY_SETTINGS, *CLUSTER_SETTINGS, *private_to_user(tmp_path / "token"), *MEMORY]
+    wanted = {name.removeprefix("RAY_").encode() for name in names}
     programs = [path for path in ray.rglob("*") if path.name in RAY_PROGRAMS and path.is_file()]
     assert {path.name for path in programs} == RAY_PROGRAMS.keys()
     for path in [*programs, *ray.glob("_*/**/*.py"), *ray.glob("tune/**/*.py"), *ray.glob("*.so")]:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -244,10 +245,13 @@ def test_driver_that_ends_while_ray_is_loaded(tmp_path):
     """The process of Ray does not wait for the end of its imports, which take long on a busy machine."""
     (tmp_path / "ray.py").write_text("open('loads', 'w').close()\nimport time\ntime.sleep(60)")
     environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    command = [sys.executable, "-P", "-m", "raybench.execution.ray_process"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=tmp_path, env=environ, start_new_session=True) as process:
+    here, there = socket.socketpair()
+    command = [sys.executable, "-P", "-m", "raybench.execution.ray_process", str(there.fileno())]
+    how = {"pass_fds": [there.fileno()], "cwd": tmp_path, "env": environ, "start_new_session": True}
+    with subprocess.Popen(command, **how) as process:
+        there.close()
         wait_for((tmp_path / "loads").exists)
-        process.stdin.close()
+        here.close()
         assert process.wait(20) == 0
 
 

@@ -1,6 +1,7 @@
 """Real Ray, real Tune: each trial in a fresh process, in the plan's order, whatever becomes of the others."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from ray import tune
 from support import ROOT
 from support.outcomes import RecordingListener
 from support.processes import LOOPBACK, all_gone, listening
@@ -80,15 +82,44 @@ def processes():
     return found
 
 
+class Results(tune.Callback):
+    """A user's callback, which runs in the process of Ray."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def on_trial_result(self, iteration, trials, trial, result, **info):
+        with self.path.open("a") as file:
+            file.write(json.dumps([trial.config["learning_rate"], result.get("epoch"), result.get("status")]) + "\n")
+
+
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory, ray_executor):
     """One grid in which each cell ends in its own way."""
     folder = tmp_path_factory.mktemp("ray")
+    ray_executor.callbacks = [Results(folder / "seen.jsonl")]
     (folder / "mine.py").write_text(TRAIN)
     (folder / "grid.yaml").write_text(GRID)
     watch = RecordingListener()
     options = Options(folder / "results", checks=False, tracking=None, report=False)
-    return run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
+    yield run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
+    ray_executor.callbacks = ()
+
+
+def test_each_trial_is_one_of_tune(outcome):
+    """Those who know Ray find the trials of the grid: in the callbacks of Tune, and in its record of the experiment."""
+    result, watch = outcome
+    lines = (result.folder.parents[1] / "seen.jsonl").read_text().splitlines()
+    seen = [(rate, epoch) for rate, epoch, status in map(json.loads, lines) if status is None]
+    epochs = [event for event in watch.events if event["event"] == "epoch_ended"]
+    rates = {attempt.trial: rate for rate, attempt in by_rate(result).items()}
+    assert seen == [(rates[event["trial"]], event["epoch"]) for event in epochs]
+
+    analysis = tune.ExperimentAnalysis(str(result.folder / "tune"))
+    last = analysis.dataframe().set_index("config/learning_rate")
+    assert last.loc[0.1, "epoch"] == 2 and 0 < last.loc[0.1, "epoch_s"] < 1 and last.loc[0.1, "train/loss"] == 1
+    assert {trial.config["learning_rate"] for trial in analysis.trials} == {*rates.values()}
+    assert {trial.config["device"] for trial in analysis.trials} == {"cpu"}
 
 
 def by_rate(result):

@@ -1,12 +1,14 @@
 """Which hardware a cell belongs to, and which of a node's accelerators a trial gets."""
 
+from dataclasses import replace
+
 import pytest
 from support.cells import resolved_cell
 
 from raybench.devices import Hardware, neighbors
-from raybench.execution.scheduler import Dispatcher
+from raybench.execution.schedule import Schedule
 from raybench.planning.node import Node
-from raybench.planning.placement import Placement, ResourceRequest, find_placement
+from raybench.planning.placement import Placement, ResourceRequest, find_placements
 from raybench.planning.plan import Trial, WorkItem
 
 CPU = Hardware("cpu", "EPYC", 16, ids=tuple(map(str, range(16))))
@@ -18,18 +20,28 @@ def node(name, model):
     return Node(name, hardware, {"torch": "2.13.0"})
 
 
-def test_tie_of_models_ignores_node_order():
-    nodes = [node("a", "T4"), node("b", "V100")]
+def test_nodes_of_two_models_are_two_placements_in_an_order_of_their_own():
     need = ResourceRequest("cuda", "torch", "fp32")
-    assert find_placement(need, nodes).hardware.model == find_placement(need, nodes[::-1]).hardware.model
-    most = [*nodes, node("c", "T4")]
-    assert find_placement(need, most).hardware.model == find_placement(need, most[::-1]).hardware.model == "T4"
+    nodes = [node("a", "T4"), node("b", "V100"), node("c", "T4")]
+    for order in (nodes, nodes[::-1]):
+        places = find_placements(need, order)
+        assert [(fit.hardware.model, sorted(fit.nodes)) for fit in places] == [("T4", ["a", "c"]), ("V100", ["b"])]
+
+
+def test_trials_over_nodes_need_nodes_of_one_model():
+    nodes = [node("a", "T4"), node("b", "V100"), node("c", "T4")]
+    need = ResourceRequest("cuda", "torch", "fp32", nodes=2)
+    (fit,) = find_placements(need, nodes)
+    assert (fit.hardware.model, fit.node_count, fit.devices, fit.cpus) == ("T4", 2, 2, 2)
+    reason = "needs 3 nodes of one model; the cluster has 2 with T4"
+    assert find_placements(replace(need, nodes=3), nodes) == reason
 
 
 @pytest.mark.parametrize(("count", "cpus"), [(1, 2), (8, 16)])
 def test_cores_are_shared_by_accelerators(count, cpus):
     need = ResourceRequest("tpu", "torch_xla", "fp32", count=count)
-    assert find_placement(need, [Node("a", (CPU, CHIPS), {"torch_xla": "2.9.0"})]).cpus == cpus
+    (fit,) = find_placements(need, [Node("a", (CPU, CHIPS), {"torch_xla": "2.9.0"})])
+    assert fit.cpus == cpus
 
 
 SLICES = Hardware("cuda", "A100 MIG 1g.5gb", 2, ids=("MIG-1", "MIG-2"))
@@ -49,8 +61,8 @@ WHOLE = Hardware("cuda", "A100", 2, ids=("2", "3"))
 )
 def test_a_trial_takes_one_slice_of_a_gpu(hardware, accelerator_type, count, placed):
     need = ResourceRequest("cuda", "torch", "fp32", count=count, replicas=count, accelerator_type=accelerator_type)
-    found = find_placement(need, [Node("a", (CPU, *hardware), {"torch": "2.13.0"})])
-    assert (found.hardware if isinstance(found, Placement) else found) == placed
+    found = find_placements(need, [Node("a", (CPU, *hardware), {"torch": "2.13.0"})])
+    assert (found if isinstance(found, str) else found[0].hardware) == placed
 
 
 @pytest.mark.parametrize(
@@ -71,15 +83,11 @@ def test_tpu_chips_are_assigned_as_neighbors(kind, free, count, chosen):
     assert neighbors(kind, tuple(free), count) == (None if chosen is None else tuple(chosen))
 
 
-def test_a_trial_waits_for_neighboring_chips():
+def test_a_trial_has_the_chips_of_its_tpu_host_alone():
     def work(name, count):
         return WorkItem(Trial(resolved_cell(name, fit=Placement(CHIPS, ("host",), 1, count, "2.9")), 0, 0))
 
-    host = Node("host", (CPU, CHIPS))
-    dispatcher = Dispatcher([work("a", 1), work("b", 1), work("c", 2), work("d", 4), work("e", 2)], [host])
-    placed = [dispatcher.next() for _ in range(4)]
-    assert [placement.visible for placement in placed] == [("0",), ("1",), ("2", "3"), ("4", "5", "6", "7")]
-    dispatcher.release("a-r0", 1)
-    dispatcher.release("c-r0", 1)
-    last = dispatcher.next()
-    assert last.visible == ("2", "3"), "0 and 2 are free before 3 is, and no neighbors"
+    schedule = Schedule([work("a", 1), work("b", 4)], [Node("host", (CPU, CHIPS))])
+    assert schedule.next() and not schedule.next()
+    schedule.release("a-r0", 1)
+    assert schedule.next()

@@ -11,9 +11,9 @@ from raybench.engines.learning_rate import schedule
 from raybench.environments import Interpreter
 from raybench.errors import UsageError
 from raybench.execution.jobs import make_job
-from raybench.execution.scheduler import AssignedWork
+from raybench.execution.schedule import Assignment
 from raybench.planning.node import Node
-from raybench.planning.placement import ResourceRequest, find_placement
+from raybench.planning.placement import ResourceRequest, find_placements
 from raybench.planning.plan import WorkItem, make_plan, notes, skip_lines
 from raybench.planning.resume import done_on_other_machines
 from raybench.results.attempt import Attempt
@@ -191,7 +191,7 @@ def test_requests_are_equal_on_machines_whose_cells_differ(plan_of, tmp_path):
     assert not set(ids(here)) & set(ids(there))
     requests = [cell.request_id for cell in here.cells]
     assert requests == [cell.request_id for cell in there.cells] and len(set(requests)) == 8
-    placed = AssignedWork(WorkItem(here.trials[0]), LAPTOP, (0,), (), True)
+    placed = Assignment(WorkItem(here.trials[0]), (LAPTOP,))
     assert make_job(here, placed, tmp_path, tmp_path).labels["request_id"] == here.trials[0].cell.request_id
 
 
@@ -294,7 +294,21 @@ def test_environment_lock_is_part_of_the_cell(plan_of):
 def test_points_that_make_the_same_cell_are_named(plan_of):
     plan = plan_of(HEAD + "axes: {device: [a, b]}\ndevices: {a: {kind: cpu}, b: {kind: cpu}}\n")
     assert len(plan.cells) == 1
-    assert list(notes(plan)) == ["Not run again: 1 combination with the same settings as an earlier one."]
+    assert list(notes(plan)) == [
+        "Not run again: 1 combination with the same settings as an earlier one (b is the same device as a)."
+    ]
+
+    by_resource = "devices: {a: {kind: cpu, resources: {a: 1}}, b: {kind: cpu, resources: {b: 1}}}\n"
+    nodes = [replace(LAPTOP, name=name, resources={name: 1.0}) for name in "ab"]
+    plan = plan_of(HEAD + "axes: {device: [a, b]}\n" + by_resource, nodes)
+    assert [cell.fit.nodes for cell in plan.cells] == [("a",), ("b",)], "another placement is another device"
+    assert list(notes(plan)) == []
+
+
+def test_nodes_of_two_models_are_two_devices(plan_of):
+    plan = plan_of(HEAD + "axes: {device: [cpu], batch_size: [32, 64]}\n", (LAPTOP, SERVER))
+    labels = [plan.label(trial) for trial in plan.trials]
+    assert {*labels} == {f"cpu (threads {cores}), batch {size}" for cores in (2, 16) for size in (32, 64)}
 
 
 @pytest.mark.parametrize(
@@ -317,15 +331,20 @@ def test_points_that_make_the_same_cell_are_named(plan_of):
 )
 def test_reasons_of_missing_placements(need, reason):
     request = ResourceRequest(**{"kind": "cpu", "framework": "torch", "precision": "fp32", **need})
-    assert find_placement(request, [SERVER]) == reason
+    assert find_placements(request, [SERVER]) == reason
 
 
 def test_placements(plan_of):
     cpu, gpu = (ResourceRequest(kind, "torch", "fp32") for kind in ("cpu", "cuda"))
     bare, twin = Node("bare", (EPYC,), {}), replace(LAPTOP, name="twin")
-    assert find_placement(cpu, [bare]) == "torch is not installed on bare"
-    assert find_placement(cpu, [bare, LAPTOP, twin, SERVER]).nodes == ("laptop", "twin")
-    cores = [find_placement(need, [SERVER]).cpus for need in (gpu, cpu, replace(gpu, accelerator_type="t4", cpus=2))]
+    assert find_placements(cpu, [bare]) == "torch is not installed on bare"
+    assert [fit.nodes for fit in find_placements(cpu, [bare, LAPTOP, twin, SERVER])] == [
+        ("laptop", "twin"),
+        ("server",),
+    ]
+    cores = [
+        find_placements(need, [SERVER])[0].cpus for need in (gpu, cpu, replace(gpu, accelerator_type="t4", cpus=2))
+    ]
     assert cores == [8, 16, 2], "a GPU's share, all, and the requested number"
 
 

@@ -2,13 +2,17 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.made_up_runs import MadeUpGrid
 
 from raybench.core.cell import Cell
 from raybench.core.job import Target
-from raybench.results.grid_request import GridRequest, PlannedCell, request_of_runs, unite
+from raybench.results.attempt import Attempt
+from raybench.results.executions import Execution
+from raybench.results.grid_request import GridRequest, PlannedCell, latest_request, request_of_runs, unite
+from raybench.results.history import GridHistory
 
 
 def planned(cell_id, model, repeats=3, skip=None, **axes):
@@ -46,6 +50,18 @@ def test_same_cells_of_two_machines_are_one():
 def test_cell_that_runs_elsewhere_is_not_skipped():
     united = unite(request(planned("a", "EPYC", skip="no device")), [request(planned("b", "Xeon"))])
     assert [cell.cell_id for cell in united.cells] == ["b"]
+
+
+def test_runs_of_a_node_that_is_gone_stay():
+    """A cell that cannot run now has no model and so another id; it is found by what was asked for."""
+    history = GridHistory(Path())
+    there = [replace(planned(name, "EPYC", batch_size=name), request_id=name) for name in "ab"]
+    gone = replace(planned("x", None, skip="no node", batch_size="b"), request_id="b")
+    for name, cells in (("1", there), ("2", [there[0], gone])):
+        history.executions.append(Execution(name, "folder", "", request(*cells).to_json()))
+    assert [cell.skip for cell in latest_request(history).cells] == [None, "no node"], "it has no runs"
+    history.attempts["b-r0", 1] = Attempt("b-r0", 1, started="2026-11-28T12:00:00.000Z")
+    assert [(cell.cell_id, cell.skip) for cell in latest_request(history).cells] == [("a", None), ("b", None)]
 
 
 def test_axes_follow_from_attempts():

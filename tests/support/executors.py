@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from pathlib import Path
 
 from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.execution.base import MakeJob, Sink, Tell
+from raybench.execution.host_resources import HostResources
 from raybench.execution.process import ForkServer
-from raybench.execution.scheduler import Dispatcher
+from raybench.execution.schedule import Schedule
 from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node, probe_node
+from raybench.results.folder import add_event
 
 
 class ForkingExecutor:
@@ -37,15 +40,19 @@ class ForkingExecutor:
         """The made-up one."""
         return self._load
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+    def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run each trial to its end, a lost one again."""
-        while placement := dispatcher.next():
-            job = make_job(placement)
+        while assignment := schedule.next():
             status = None
-            for event in self._server_of(job).run(job):
-                status = event.get("status", status)
-                sink(event)
-            dispatcher.release(placement.work.name, placement.work.attempt, lost=status == TrialStatus.LOST)
+            for check in (*assignment.work.checks, None):
+                job = HostResources(assignment.nodes[0]).take(make_job(assignment, check))
+                for event in self._server_of(job).run(job):
+                    status = event.get("status", status)
+                    sink(event)
+                if check:
+                    schedule.check_ended(check.key)
+            work = assignment.work
+            schedule.release(work.trial.trial_id, work.attempt, lost=status == TrialStatus.LOST)
 
     def _server_of(self, job: Job) -> ForkServer:
         if not job.python:
@@ -84,18 +91,20 @@ class DrawnTimes:
         """None: nothing runs."""
         return None
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+    def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """End each trial at once."""
         self._now = datetime.now(UTC)
-        while placement := dispatcher.next():
+        while assignment := schedule.next():
             if len(self.trials) == self._stop_after:
                 raise KeyboardInterrupt
-            job = make_job(placement)
+            job = make_job(assignment, None)
             self.trials.append(job.trial)
             for event in self._events(job):
                 self._now += timedelta(microseconds=10)
-                sink(event | {"t": self._now.isoformat(timespec="microseconds").replace("+00:00", "Z")})
-            dispatcher.release(job.trial, job.attempt)
+                event |= {"t": self._now.isoformat(timespec="microseconds").replace("+00:00", "Z")}
+                add_event(Path(job.folder), event)
+                sink(event)
+            schedule.release(job.trial, job.attempt)
 
     def _events(self, job: Job) -> Iterator[Event]:
         key = job.trial, job.attempt

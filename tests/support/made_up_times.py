@@ -6,7 +6,7 @@ from typing import Any
 
 from raybench.core.events import Event
 from raybench.execution.base import Executor, MakeJob, Sink, Tell
-from raybench.execution.scheduler import Dispatcher
+from raybench.execution.schedule import Schedule
 
 SECONDS = "train/seconds"
 """The metric that a training function logs: the made-up time of its epoch."""
@@ -25,12 +25,12 @@ class MadeUpTimes:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._executor, name)
 
-    def run(self, dispatcher: Dispatcher, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
+    def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run all trials."""
 
-        def replace_time(event: Event) -> Event | None:
+        def replace_time(event: Event) -> None:
             if event["event"] == "epoch_ended":
                 event = event | {"ledger": event["ledger"] | {"train": event["metrics"][SECONDS]}}
-            return sink(event | {"host": {}} if event["event"] == "trial_audited" else event)
+            sink(event | {"host": {}} if event["event"] == "trial_audited" else event)
 
-        self._executor.run(dispatcher, make_job, replace_time, tell)
+        self._executor.run(schedule, make_job, replace_time, tell)

@@ -9,7 +9,7 @@ class RecordingListener(ProgressListener):
     def __init__(self):
         self.todo, self.events, self.warnings = [], [], []
 
-    def begin(self, plan, todo, history):
+    def begin(self, plan, todo, history, awaited=()):
         self.todo = list(todo)
 
     def event(self, event):

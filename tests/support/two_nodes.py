@@ -1,11 +1,9 @@
 """A Ray cluster of two nodes on one machine, each with an address, a host name and a disk of its own (namespaces)."""
 
 import os
-import random
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from raybench.core.ports import free_port
 from support import ROOT
 
 RAY = Path(sys.executable).with_name("ray")
@@ -30,18 +29,6 @@ def missing():
     tried = run("ip", "netns", "add", name, check=False)
     run("ip", "netns", "del", name, check=False)
     return tried.stderr.strip() if tried.returncode else ""
-
-
-def free_port() -> int:
-    """A port that nothing listens on, below those that systems give out by themselves.
-
-    One that the system chose would be chosen again, for somebody else, before a server has started on it.
-    """
-    while True:
-        port = random.SystemRandom().randrange(20000, 32000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 class TwoNodes:
@@ -107,7 +94,8 @@ class TwoNodes:
     def kill_second(self):
         """End every process of the second node at once, as a machine that loses its power."""
         for number in run("ip", "netns", "pids", self.name).stdout.split():
-            os.kill(int(number), signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(int(number), signal.SIGKILL)
 
     def close(self):
         """End both nodes and take down what lies between them."""

@@ -171,7 +171,7 @@ def test_killed_from_outside_leaves_nothing(template, tmp_path, whom):
 
 def test_ranks_share_the_cores():
     def shares(count, values):
-        return [list(Rank(number, count).share(values)) for number in range(count)]
+        return [list(Rank(number, count, number, count).share(values)) for number in range(count)]
 
     assert shares(2, [0, 1, 2, 3]) == [[0, 1], [2, 3]]
     assert shares(2, [0, 1, 2]) == [[0], [1]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from typing import Any, cast
 
 import torch
@@ -10,6 +11,7 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from raybench.core.rank import Rank
+from raybench.devices.cpu import TorchDevice
 
 _KNOWN = inspect.signature(DistributedDataParallel).parameters
 OWN_BUFFERS = {"forward_sync_buffers" if "forward_sync_buffers" in _KNOWN else "broadcast_buffers": False}
@@ -49,3 +51,13 @@ class ProcessGroup:
             means = torch.split(flat, [buffer.numel() for buffer in moving])
             for buffer, mean in zip(moving, means, strict=True):
                 buffer.copy_(mean.view_as(buffer))
+
+    def sum_seconds(self, size: int, device: TorchDevice) -> float:
+        """Seconds in which the ranks sum so many bytes of float32 values, from the last one's start."""
+        values = torch.ones(size // 4, device=device.torch_name)
+        device.synchronize()
+        distributed.barrier()
+        start_s = time.perf_counter()
+        distributed.all_reduce(values)
+        device.synchronize()
+        return time.perf_counter() - start_s

@@ -1,0 +1,369 @@
+"""One execution of a grid: plans what is missing, records each event, decides what follows, writes the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from uuid import uuid4
+
+from raybench.analysis.compare import check_logged, is_decided
+from raybench.analysis.until import needed_repeats, progress_of
+from raybench.checks.pretrial import PretrialChecks, describe, is_timed
+from raybench.core import events
+from raybench.core.cell import BASE
+from raybench.core.events import ENDS, Event, events_file
+from raybench.core.files import FULL, write_atomic
+from raybench.core.job import Job
+from raybench.core.repeats import Progress
+from raybench.core.secret_masking import mask
+from raybench.core.status import TrialStatus
+from raybench.core.text import join_words, plural
+from raybench.devices import KINDS, hosted
+from raybench.errors import ExecutionError, ResultsError
+from raybench.execution.base import Executor
+from raybench.execution.common_failure import ALL_FAIL, CommonFailure
+from raybench.execution.jobs import make_job
+from raybench.execution.progress import ProgressListener
+from raybench.execution.schedule import Assignment, Schedule
+from raybench.planning.node import Node
+from raybench.planning.placement import ResourceRequest
+from raybench.planning.plan import Check, Plan, WorkItem, make_plan, request_of
+from raybench.planning.resume import missing_work
+from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
+from raybench.reporting.report import Report
+from raybench.results.attempt import Key
+from raybench.results.executions import Execution
+from raybench.results.folder import ATTEMPTS, add_event, attempt_folder, event_files, has_end, results_id
+from raybench.results.grid_request import GridRequest, first_look, latest_request
+from raybench.results.history import GridHistory
+from raybench.results.machines import as_requested
+from raybench.tracking.store import Store
+from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
+
+BUSY = "Other programs used {load} before the first trial: stop them (`top` lists them), or times are longer."
+PASSIVE = """ If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads that wait then leave \
+their cores to other programs. Only on a quiet machine is that slower (a step of a small network took 2.3x as long)."""
+
+STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
+the same command again for the rest."""
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Convert errors of writing results to `ResultsError`."""
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(f"{error.filename or folder}: {error.strerror or error}. {STOPPED}") from None
+
+
+def decided_work(
+    missing: Sequence[WorkItem], history: GridHistory, request: GridRequest
+) -> tuple[Sequence[Progress], list[WorkItem], list[WorkItem]]:
+    """Return how far each comparison of a grid is, the missing trials that this needs now, and the others."""
+    if request.rule is None:
+        return [], [*missing], []
+    attempts, united = as_requested(history, replace(request, first_look=first_look(history, request)))
+    assert united
+    progress = progress_of(attempts, united, is_decided if request.limits and request.rule.until is None else None)
+    needed = needed_repeats(progress, request)
+    parts: tuple[list[WorkItem], list[WorkItem]] = [], []
+    for work in missing:
+        parts[work.trial.repeat >= needed[work.trial.cell.cell_id]].append(work)
+    return progress, *parts
+
+
+def _nodes_text(request: ResourceRequest) -> str:
+    """The nodes that a trial needs, in words."""
+    needs = {} if hosted(request.kind) else {KINDS[request.kind].label: float(request.count)}
+    needs |= {"core": float(request.cpus)} if request.cpus else {}
+    needs |= dict(request.resources)
+    text = join_words([f"{amount:g} x {name}" for name, amount in needs.items()])
+    return f"{plural(request.nodes, 'node')}{f' with {text}' if text else ''}"
+
+
+class Session:
+    """One execution of a grid.
+
+    Args:
+        root: the folder of data sets.
+        options: `raybench.run.Options`.
+
+    Attributes:
+        interrupted: whether the user stopped it.
+        ended: last status of each trial that ended during it.
+        ran: number of attempts that ended during it, without those that were killed.
+        warnings: messages for the user that are not results.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        root: Path,
+        store: Store | None,
+        history: GridHistory,
+        options: Any,
+        executor: Executor,
+        view: ProgressListener,
+    ) -> None:
+        self._plan, self._root, self._store, self._history = plan, root, store, history
+        self._folder, self._options, self._executor, self._view = history.folder, options, executor, view
+        with writing(self._folder):
+            self._origin = results_id(options.results.absolute())
+        self._checks = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))
+        self._common_failure = CommonFailure(plan, [run.trial for run in history.attempts.values() if run.epochs])
+        self._later: list[WorkItem] = []  # missing trials that no comparison needs yet
+        self._execution: Execution | None = None
+        self._writer: MlflowWriter | None = None
+        self._folders: dict[Key, Path] = {}
+        self._report: Report | None = None
+        self.interrupted, self.ran = False, 0
+        self.ended: dict[str, str] = {}
+        self.warnings = list(history.warnings)
+
+    def run(self, missing: Sequence[WorkItem]) -> None:
+        """Run the missing trials, or those that the grid's rule needs of them."""
+        self._later = list(missing)
+        _, todo = self._next_repeats()
+        wanted = self._wanted()
+        if not todo and not wanted:
+            self._renew()
+            return
+        self._todo = len(todo)
+        execution = self._begin()
+        self._schedule = Schedule(
+            self._with_checks(todo),
+            self._plan.nodes,
+            self._plan.spec.retries,
+            self._more,
+            wanted,
+            60.0 * self._options.wait_for_nodes,
+            self._arrived,
+        )
+        load = self._executor.host_load()  # before raybench starts processes of its own
+        self._view.begin(self._plan, todo, self._history, wanted)
+        if load and load.high:
+            waits = load.busy > load.cores / 2 and "OMP_WAIT_POLICY" not in os.environ
+            self._view.warn(BUSY.format(load=load) + (PASSIVE if waits else ""))
+        if self._store:
+            self._writer = MlflowWriter(self._store, self._history, execution, self.tell, self._view.warn)
+        for device, request in wanted.items():
+            self._view.waiting(f"Waiting for {_nodes_text(request)} for {device}, which the cluster starts")
+        reason: dict[str, Any] | None = None
+        try:
+            self._executor.run(self._schedule, self._job, self._record, self._view.warn)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self._view.stopping()
+        except ExecutionError as error:
+            reason = {"type": "ExecutionError", "message": str(error)}
+            raise
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise ResultsError(f"{error.filename or self._folder}: {error.strerror}. {STOPPED}") from None
+        finally:
+            try:
+                self._close(reason)
+            finally:
+                self._view.end()  # a second Ctrl-C must not leave the terminal without its cursor
+
+    def tell(self, message: str) -> None:
+        """Show a warning and keep it for the report."""
+        self.warnings.append(message)
+        self._view.warn(message)
+
+    def _with_checks(self, work: Sequence[WorkItem]) -> Sequence[WorkItem]:
+        return self._checks.with_checks(work) if self._options.checks else work
+
+    def _next_repeats(self) -> tuple[Sequence[Progress], list[WorkItem]]:
+        """Return how far each comparison is, and the missing trials that may run now."""
+        is_first = self._execution is None
+        # What a `--rerun` runs first does not depend on earlier results.
+        history = GridHistory(self._folder) if self._options.rerun and is_first else self._history
+        progress, todo, self._later = decided_work(self._later, history, self._request)
+        return progress, todo
+
+    def _more(self) -> Sequence[WorkItem]:
+        """Return the trials that the results so far ask for, when all others have ended."""
+        progress, following = self._next_repeats()
+        self._view.more(progress, following)
+        return self._with_checks(following)
+
+    def _wanted(self) -> Mapping[str, ResourceRequest]:
+        """The resources of the devices that no node has yet, if the cluster starts nodes."""
+        wanted = self._plan.wanted if self._options.wait_for_nodes else {}
+        return wanted if wanted and self._executor.starts_nodes() else {}
+
+    def _arrived(self, device: str, nodes: Sequence[Node]) -> Sequence[WorkItem]:
+        """Plan again with the nodes that were started for a device; return its trials."""
+        skipped = [cell for cell in self._plan.cells if cell.profile == device]
+        self._plan = make_plan(self._plan.spec, [*self._plan.nodes, *nodes], self._root, self._plan.where)
+        cells = {cell.cell_id for cell in self._plan.cells if cell.profile == device and not cell.skip}
+        if not cells:
+            reason = next((str(cell.skip) for cell in self._plan.cells if cell.profile == device), "")
+            if not nodes:
+                reason = f"no node came within {self._options.wait_for_nodes:g} min"
+            self.tell(f"{device}: {plural(len(skipped), 'configuration')} skipped: {reason}")
+            return []
+        self._view.waiting(f"{join_words([node.name for node in nodes])} was started for {device}")
+        del self._request
+        assert self._execution
+        self._execution = replace(self._execution, request=self._request.to_json())
+        with writing(self._folder):
+            self._execution.write(self._folder)
+        self._history.executions[-1] = self._execution
+        self._common_failure = CommonFailure(
+            self._plan, [run.trial for run in self._history.attempts.values() if run.epochs]
+        )
+        missing = missing_work(self._plan, self._history, self._options.retry, self._options.rerun)
+        self._later += [work for work in missing if work.trial.cell.cell_id in cells]
+        progress, todo = self._next_repeats()
+        self._todo += len(todo)
+        self._view.more(progress, todo)
+        return self._with_checks(todo)
+
+    def _begin(self) -> Execution:
+        """Record what this execution is asked for, before its first trial."""
+        request = self._request
+        execution = self._execution = Execution.begin(
+            self._origin, request.text, request.to_json(), self._options.rerun
+        )
+        with writing(self._folder):
+            execution.write(self._folder)
+        self._history.executions.append(execution)
+        return execution
+
+    def _job(self, assignment: Assignment, check: Check | None) -> Job:
+        """Make the job of a trial, or of a check before it."""
+        if self._writer and is_timed(check):
+            self._writer.wait_open()  # loading MLflow takes a core for seconds and would slow a timed trial
+        if check:
+            self._view.checking(describe(assignment.work, check))
+        job = make_job(self._plan, assignment, self._folder, self._root)
+        job = replace(job, labels={**job.labels, "origin": self._origin})
+        job = self._checks.complete(job, assignment.work, check, self._folder)
+        self._folders[job.trial, job.attempt] = Path(job.folder)
+        return job
+
+    def _record(self, event: Event) -> None:
+        """Add an event to the history, MLflow and the display; its process has written it, unless it was lost."""
+        key = event["trial"], event["attempt"]
+        if key not in self._folders:  # it was given up before it had a job
+            self._folders[key] = attempt_folder(self._folder, event["trial"], uuid4().hex)
+        folder = self._folders[key]
+        if event["event"] in ENDS and not has_end(events_file(folder)):
+            with writing(folder):
+                add_event(folder, event)
+        self._history.take(event, folder.name)
+        self._checks.take(event)
+        if event["event"] == "trial_ended":
+            self._trial_ended(key, event)
+        if self._writer:
+            self._writer.put(event)
+        self._view.event(event)
+        stops = self._common_failure.stops(event) and not self._options.keep_going
+        if stops and (left := self._schedule.stop()):
+            self.tell(ALL_FAIL.format(left=left, total=self._todo))
+        error = event.get("error") or {}
+        is_local = not any(node.address for node in self._plan.nodes)
+        if event.get("status") == TrialStatus.LOST and error.get("disk_full") and is_local:
+            raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
+
+    def _trial_ended(self, key: Key, event: Event) -> None:
+        self.ran += event["status"] != TrialStatus.KILLED
+        self.ended[event["trial"]] = event["status"]
+        run, limits = self._history.attempts[key], self._options.limits
+        if limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
+            check_logged(limits, run.last_metrics)  # at its first run, a name that is wrong stops the comparison
+
+    def _close(self, reason: Mapping[str, Any] | None) -> None:
+        """End the executor and the trials that still run, and write the report and MLflow's runs."""
+        self._close_executor()
+        self._close_open(reason)
+        self._view.end("Writing the report")
+        page = self._write_page()
+        if self._writer:
+            if page:
+                self._writer.put_file(page)
+            message = f"Updating MLflow (for at most {PATIENCE_S:.0f} s)"
+            self._writer.close(progress=lambda left: self._view.end(f"{message}: {left} left"))
+
+    def _close_executor(self) -> None:
+        """Close the executor and load the report's libraries meanwhile, because ending Ray is mostly waiting."""
+        if not self._options.report:
+            self._executor.close()
+            return
+        # Waited for: an interpreter that exits while a thread imports a C++ extension can abort.
+        loader = Thread(target=load_libraries, name="raybench-report")
+        loader.start()
+        try:
+            self._executor.close()
+        finally:
+            loader.join()
+
+    def _close_open(self, reason: Mapping[str, Any] | None) -> None:
+        """End the attempts of this execution of which the executor has not reported the end."""
+        status = TrialStatus.KILLED if self.interrupted else TrialStatus.LOST
+        for key in list(self._folders):
+            attempt = self._history.attempts.get(key)
+            if attempt and attempt.status is None:
+                with suppress(ResultsError):  # a full disk: the next command closes it
+                    self._record(events.trial_ended(*key, status, error=reason))
+
+    @cached_property
+    def _request(self) -> GridRequest:
+        """The request of the plan, without passwords in URIs."""
+        request = request_of(self._plan)
+        limits = vars(self._options.limits) if self._options.limits else None
+        return replace(request, text=mask(request.text), description=mask(request.description), limits=limits)
+
+    def report(self) -> Report:
+        """Return the report of the grid; built once, since only warnings can be added afterwards."""
+        if self._report is None:
+            attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
+            checks = history_warnings(self._history)
+            self._report = from_attempts(attempts, request or self._request, warnings=checks)
+        self._report = with_warnings(self._report, self.warnings)
+        return self._report
+
+    def _write_page(self) -> Path | None:
+        """Write the report's page; an error becomes a warning."""
+        if not self._options.report:
+            return None
+        from raybench.reporting.page import page
+
+        path = self._folder / HTML
+        try:
+            write_atomic(path, page(self.report()))
+        except Exception as error:
+            self.tell(f"The report could not be made: {type(error).__name__}: {error}")
+            return None
+        return path
+
+    def _renew(self) -> None:
+        """If no trial has to run: record a changed request, and bring the page and MLflow up to date."""
+        if self._history.attempts:
+            is_same = self._request.is_same(latest_request(self._history))
+            if not is_same:
+                self._begin()
+            if not is_same or not self._page_is_current():
+                self._write_page()
+        if self._store:
+            catch_up(self._store, self._history, self.tell)
+
+    def _page_is_current(self) -> bool:
+        page = self._folder / HTML
+        newest = max((path.stat().st_mtime_ns for path in event_files(self._folder, ATTEMPTS)), default=0)
+        return page.is_file() and page.stat().st_mtime_ns >= newest
+
+    @property
+    def request(self) -> GridRequest:
+        """What this execution was asked for."""
+        return self._request
