@@ -24,7 +24,9 @@ from raybench.config.error_messages import flow
 from raybench.core.settings import SETTINGS, Setting
 from raybench.devices import KINDS
 from raybench.reporting.frames import TABLES as ANSWER_TABLES
-from raybench.results.columns import EPOCHS, TRIALS, Column
+from raybench.results.columns import Column
+from raybench.results.epoch_table import EPOCHS
+from raybench.results.run_table import TRIALS
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -126,7 +128,7 @@ def trial_columns() -> str:
     """The columns of the table of trials; the settings in one row, because the page of grid files describes them."""
     settings = [column for column in TRIALS if column.leaf.startswith("settings.")]
     names = f"{settings[0].name}` … `{settings[-1].name}"
-    row = Column(names, "", "", "the [settings](grid_files.md#settings) of the run")
+    row = Column("", "", "the [settings](grid_files.md#settings) of the run", "", name=names)
     first = TRIALS.index(settings[0])
     return _columns([*TRIALS[:first], row, *(column for column in TRIALS[first:] if column not in settings)])
 
@@ -154,7 +156,7 @@ def best_columns() -> str:
     return _columns(ANSWER_TABLES["best"])
 
 
-def _columns(columns: Iterable[Column]) -> str:
+def _columns(columns: Iterable[Any]) -> str:
     shown = (column for column in columns if not column.name.endswith(("low", "high")))  # the page explains these
     rows = [(f"`{column.name}`", column.meaning + (f" ({column.unit})" if column.unit else "")) for column in shown]
     return table(("column", "meaning (unit)"), rows)

@@ -16,11 +16,11 @@ from raybench.execution.progress import ProgressListener
 from raybench.planning.plan import Plan, make_plan
 from raybench.planning.resume import missing_work
 from raybench.reporting.report import Report
-from raybench.results.attempt import Attempt, latest
 from raybench.results.folder import RESULTS, grid_folder
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.results.machines import as_requested
+from raybench.results.run_table import Run, latest
 from raybench.session import Session, writing
 from raybench.tracking.store import Store, resolve
 
@@ -64,7 +64,7 @@ class Outcome:
     """The results of one call of `run_grid`.
 
     Attributes:
-        latest: the attempt that counts for each planned trial that has attempts (`raybench.results.attempt.latest`).
+        latest: the attempt that counts for each planned trial that has attempts (`raybench.results.run_table.latest`).
         report: the report of these results.
         ran: number of attempts that ended during this execution, without those that were killed.
         ended: last status of each trial that ended during this execution.
@@ -74,7 +74,7 @@ class Outcome:
     """
 
     plan: Plan
-    latest: Mapping[str, Attempt]
+    latest: Mapping[str, Run]
     report: Report
     ran: int
     ended: Mapping[str, str]

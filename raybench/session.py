@@ -37,12 +37,12 @@ from raybench.planning.plan import Check, Plan, WorkItem, make_plan, request_of
 from raybench.planning.resume import missing_work
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
-from raybench.results.attempt import Key
 from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, add_event, attempt_folder, event_files, has_end, results_id
 from raybench.results.grid_request import GridRequest, first_look, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
+from raybench.results.run_table import Key
 from raybench.tracking.store import Store
 from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
 

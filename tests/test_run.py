@@ -21,7 +21,6 @@ from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.monitoring.host import HostLoad
 from raybench.reporting.build import from_grid, one_grid
-from raybench.results import timing
 from raybench.results.lock import locked
 from raybench.run import DEFAULT_STORE, Options, run_grid
 
@@ -85,7 +84,7 @@ def test_grid_leaves_files_runs_and_rows(whole):
     outcome, started = whole
     assert outcome.exit_status == 0
     assert statuses(outcome) == ["completed"] * 2
-    assert all(timing.steady(run) > 0 and 0 <= run.metric("val/accuracy") <= 1 for run in outcome.latest.values())
+    assert all(run.steady_s > 0 and 0 <= run.last_metrics["val/accuracy"] <= 1 for run in outcome.latest.values())
     told = told_in(outcome)
     (execution,) = outcome.history.executions
     assert execution.grid.startswith("\nname: digits") and len(execution.request["cells"]) == 2
@@ -287,7 +286,7 @@ def test_a_budget_of_time(grid):
     outcome, _ = grid(text + "budget: {time: 1s}\n")
     for attempt in outcome.latest.values():
         assert attempt.status == "completed"
-        assert timing.epochs(attempt) >= 1
+        assert attempt.epochs_s >= 1
         assert len(attempt.epochs) < 500
         assert "val/loss" in attempt.epochs[-1].metrics
 
@@ -363,8 +362,8 @@ def test_changed_warmup_recounts_epochs_of_the_same_runs(grid):
     assert started == [], "nothing has to be trained again"
     (run,) = after.latest.values()
     steady = [epoch.ledger["train"] + epoch.ledger["input_wait"] for epoch in run.epochs]
-    assert timing.steady(next(iter(before.latest.values()))) == pytest.approx(sum(steady[1:]) / 2)
-    assert timing.steady(run) == pytest.approx(steady[2])
+    assert next(iter(before.latest.values())).steady_s == pytest.approx(sum(steady[1:]) / 2)
+    assert run.steady_s == pytest.approx(steady[2])
 
 
 def test_no_events_are_recorded_without_a_listener(tmp_path, monkeypatch):

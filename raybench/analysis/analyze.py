@@ -12,15 +12,14 @@ from itertools import accumulate
 from statistics import fmean, median
 from typing import Any
 
-from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, Run, Status, Summary, ToTarget
+from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, RunResult, Status, Summary, ToTarget
 from raybench.analysis.best import best, ranking
-from raybench.analysis.bottleneck import roofline, utilization
 from raybench.analysis.effects import effects
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import findings
 from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_logged, measure_all, seconds_per_unit
+from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_fraction, measure_all, seconds_per_unit
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
@@ -29,13 +28,13 @@ from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
+from raybench.core.ledger import TRAINING
 from raybench.core.status import TrialStatus
 from raybench.core.text import error_line
 from raybench.datasets import is_synthetic
 from raybench.devices import hardware_text
-from raybench.results import timing
-from raybench.results.attempt import Attempt, main_metric
 from raybench.results.grid_request import GridRequest, PlannedCell
+from raybench.results.run_table import REPORTED, Run, main_metric, price_of, seconds_in, training_s
 
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
@@ -47,79 +46,82 @@ _ERRORS = re.compile(
 
 
 def analyze(
-    attempts: Iterable[Attempt],
+    runs: Iterable[Run],
     request: GridRequest,
     baseline: Mapping[str, Any] | None = None,
     warnings: Iterable[str] = (),
 ) -> Answer:
-    """Return the answer to the question of a grid.
+    """Return the answer to the question of a grid; the arguments are those of `Grid` and of its `answer`."""
+    return Grid(runs, request, baseline).answer(warnings)
+
+
+class Grid:
+    """The runs of a grid in one unit of work, with what is compared; everything that is said of it comes from here.
 
     Args:
-        attempts: all attempts at its trials; those of other configurations are ignored.
+        runs: all attempts at its trials; those of other configurations are ignored.
         request: its configurations, baseline and target (`raybench.results.grid_request.request_of_runs` if only the
-            attempts are known).
+            runs are known).
         baseline: axes and values to compare with, instead of the request's.
-        warnings: what else the user should know, such as results of checks.
     """
-    grid = _Grid(list(attempts), request, baseline)
-    request, measured, matching, metric, target = grid.request, grid.measured, grid.matching, grid.metric, grid.target
-    quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, target) else 1
-    order = ranking(measured, metric, quality_sign)
-    configurations = [grid.configuration(each) for each in measured]
-    ranks = Counter[str]()
-    for index in order:
-        ranks[measured[index].job] += 1
-        configurations[index] = replace(configurations[index], rank=ranks[measured[index].job])
-    jobs = {}
-    for own in measured:
-        names = configurations[own.index].workload, str(own.axes.get("data_set") or ""), own.kind
-        jobs[own.job] = ", ".join(filter(None, names))
-    # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
-    is_result = not is_smoke(request.name)
-    made_effects = tuple(effects(measured, matching, grid.metrics, bool(request.budget))) if is_result else ()
-    data = (str(each.content.data.name) for each in request.cells)
-    answer = Answer(
-        grid=request.name,
-        workload=", ".join(dict.fromkeys(each.workload for each in configurations if each.workload))
-        or request.workload,
-        baseline=matching.baseline,
-        axes=matching.axes,
-        unit=grid.unit,
-        configurations=tuple(configurations),
-        ranking=tuple(order),
-        best=tuple(best(measured, matching, metric, jobs if len(jobs) > 1 else {}, quality_sign) if is_result else ()),
-        effects=made_effects,
-        scalings=tuple(scalings(measured, matching, made_effects)),
-        status=_status(configurations, request.part, notes(measured, matching, request)),
-        metric=metric,
-        synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
-        target=target,
-        budget=request.budget,
-        excludes_compilation=any((each.content.budget or {}).get("compile") is False for each in request.cells),
-        description=request.description,
-        currency=request.currency,
-    )
-    return with_trust(answer, measured, matching, grid.found, warnings)
 
-
-class _Grid:
-    """What an answer is made from; it makes the configurations."""
-
-    def __init__(self, attempts: Sequence[Attempt], request: GridRequest, baseline: Mapping[str, Any] | None) -> None:
-        self.request = with_needed_repeats(attempts, request)
-        self.measured, self.unit = measure_all(attempts, self.request)
-        self.target = as_logged(request.target, lambda _, value: value)  # in fractions
+    def __init__(self, runs: Iterable[Run], request: GridRequest, baseline: Mapping[str, Any] | None = None) -> None:
+        runs = list(runs)
+        self.request = with_needed_repeats(runs, request)
+        self.measured, self.unit = measure_all(runs, self.request)
+        self.target = as_fraction(request.target)
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
-        self.found = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
-        used = [each for own in self.measured for each in map(utilization, own.completed) if each]
+        self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
+        used = [run.utilization for own in self.measured for run in own.completed if run.utilization]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
 
-    def configuration(self, own: Measured) -> Configuration:
+    def answer(self, warnings: Iterable[str] = ()) -> Answer:
+        """Return the answer to its question, with what else the user should know, such as results of checks."""
+        request, measured, matching, metric = self.request, self.measured, self.matching, self.metric
+        quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, self.target) else 1
+        order = ranking(measured, metric, quality_sign)
+        configurations = [self._configuration(each) for each in measured]
+        ranks = Counter[str]()
+        for index in order:
+            ranks[measured[index].job] += 1
+            configurations[index] = replace(configurations[index], rank=ranks[measured[index].job])
+        workloads, jobs = dict.fromkeys(each.workload for each in configurations if each.workload), {}
+        for own in measured:
+            names = configurations[own.index].workload, str(own.axes.get("data_set") or ""), own.kind
+            jobs[own.job] = ", ".join(filter(None, names))
+        # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
+        is_result = not is_smoke(request.name)
+        bests = best(measured, matching, metric, jobs if len(jobs) > 1 else {}, quality_sign) if is_result else ()
+        made_effects = tuple(effects(measured, matching, self.metrics, bool(request.budget))) if is_result else ()
+        data = (str(cell.content.data.name) for cell in request.cells)
+        answer = Answer(
+            grid=request.name,
+            workload=", ".join(workloads) or request.workload,
+            baseline=matching.baseline,
+            axes=matching.axes,
+            unit=self.unit,
+            configurations=tuple(configurations),
+            ranking=tuple(order),
+            best=tuple(bests),
+            effects=made_effects,
+            scalings=tuple(scalings(measured, matching, made_effects)),
+            status=_status(configurations, request.part, notes(measured, matching, request)),
+            metric=metric,
+            synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
+            target=self.target,
+            budget=request.budget,
+            excludes_compilation=any((cell.content.budget or {}).get("compile") is False for cell in request.cells),
+            description=request.description,
+            currency=request.currency,
+        )
+        return with_trust(answer, measured, matching, self.findings, warnings)
+
+    def _configuration(self, own: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
         cell = self.request.cells[own.index]
         reference = self.matching.references[own.index]
@@ -129,8 +131,8 @@ class _Grid:
         if summary and self.metric in own.alike:
             summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times or own.untimed, own.rounding(TIME))
-        total_s = _median(map(timing.total, runs))
-        used = list(filter(None, map(utilization, runs)))
+        total_s = _median(run.total_s for run in runs)
+        used = [run.utilization for run in runs if run.utilization]
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         content = next((run.cell for run in own.attempts if run.cell), cell.content)
         workload = str(content.workload.name or self.request.workload)
@@ -147,7 +149,7 @@ class _Grid:
             completed=len(runs),
             endings=_endings(cell, own.attempts),
             skip=cell.skip or (error_text(own.attempts[0]) or "skipped" if are_skipped else None),
-            runs=tuple(self._run(own, run) for run in runs),
+            runs=tuple(map(self._run, runs)),
             seconds=seconds,
             rate=cost_summary(own.rates, own.rounding(TIME)),
             run_parts_s={name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in parts},
@@ -157,10 +159,13 @@ class _Grid:
             hardware=hardware_text(content.device),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
-            total_price=_price(cell.price_per_hour, total_s),
-            price=_price(cell.price_per_hour, seconds.value if seconds else None),
+            total_price=price_of(total_s, cell.price_per_hour),
+            price=price_of(seconds.value if seconds else None, cell.price_per_hour),
             energy_j=joules.value if (joules := cost_summary(own.energies)) else None,
             communication=_median(run.communication for run in runs),
+            medians={
+                column.name: value for column in REPORTED if (value := _median(map(column.value, runs))) is not None
+            },
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
             ratio=cost_ratio(own, other) if other else None,
             quality_difference=quality_difference(own, other, self.metric) if other else None,
@@ -174,29 +179,32 @@ class _Grid:
             tried=len(own.tries),
             success_s=seconds.success if seconds else None,
             expected=Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None,
-            price=_price(own.price_per_hour, seconds.value if seconds else None),
+            price=price_of(seconds.value if seconds else None, own.price_per_hour),
             energy_j=joules.value if joules else None,
             ratio=target_ratio(own, other) if other else None,
         )
 
-    def _limit(self, runs: Sequence[Attempt]) -> dict[str, Any]:
+    def _limit(self, runs: Sequence[Run]) -> dict[str, Any]:
         """Return what limits most runs; withheld if other programs kept the host busy."""
-        roofs = [roof for run in runs if (roof := roofline(run))]
-        if not roofs or any(map(others_load, runs)):
+        limits = [run.limit for run in runs if run.limit]
+        if not limits or any(map(others_load, runs)):
             return {}
-        (cause, _), *_ = Counter(roof.bottleneck for roof in roofs).most_common(1)
-        return {"limited_by": cause, "limited_share": median(r.share for r in roofs if r.bottleneck == cause)}
+        (cause, _), *_ = Counter(limit.bottleneck for limit in limits).most_common(1)
+        return {
+            "limited_by": cause,
+            "limited_share": median(limit.share for limit in limits if limit.bottleneck == cause),
+        }
 
-    def _run(self, own: Measured, run: Attempt) -> Run:
-        to_target_s = timing.time_to_target(run, own.target) if own.target else None
-        return Run(run.trial, seconds_per_unit(run, self.unit), to_target_s, partial(_curve, own, run))
+    def _run(self, run: Run) -> RunResult:
+        to_target_s = training_s(run.epochs_to(self.target))
+        return RunResult(run.trial, seconds_per_unit(run, self.unit), to_target_s, partial(_curve, run))
 
 
-def _curve(own: Measured, run: Attempt, metric: str) -> Curve:
-    seconds = accumulate(timing.seconds_of_each(run.epochs, timing.TRAINING))
+def _curve(run: Run, metric: str) -> Curve:
+    seconds = accumulate(seconds_in(run.epochs, TRAINING))
     numbers, values = run.epochs.column("epoch"), run.epochs.column("metrics", metric, math.nan)
     return tuple(
-        (float(number), at, own.scale(metric, value))
+        (float(number), at, value)
         for number, at, value in zip(numbers, seconds, values, strict=True)
         if math.isfinite(value)
     )
@@ -209,7 +217,7 @@ def is_higher_better(metric: str, target: Target | None) -> bool:
     return not _ERRORS.search(metric)
 
 
-def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ...]:
+def _endings(cell: PlannedCell, attempts: Sequence[Run]) -> tuple[Ending, ...]:
     """Return how the runs ended that did not complete."""
     groups: dict[str, list[str]] = {}
     for run in attempts:
@@ -222,7 +230,7 @@ def _endings(cell: PlannedCell, attempts: Sequence[Attempt]) -> tuple[Ending, ..
     return tuple(each for each in endings if not (cell.skip and each.status == TrialStatus.SKIPPED))
 
 
-def error_text(run: Attempt) -> str:
+def error_text(run: Run) -> str:
     """Return the error of a run in one line, such as `KeyError: 'x' (train.py:12)`; empty without one."""
     return error_line({**(run.error or {}), **({"type": None} if run.status == TrialStatus.SKIPPED else {})})
 
@@ -236,8 +244,8 @@ def _status(configurations: Sequence[Configuration], part: str, repeats: Iterabl
     return Status(completed + endings.total(), completed, dict(endings), part, tuple(repeats))
 
 
-def _mfu(runs: Sequence[Attempt]) -> dict[str, Any]:
-    used = [(run, each) for run in runs if (each := utilization(run))]
+def _mfu(runs: Sequence[Run]) -> dict[str, Any]:
+    used = [(run, run.utilization) for run in runs if run.utilization]
     share = cost_summary(tuple(Sample(run.repeat, math.log(each.mfu)) for run, each in used if each.mfu))
     if share is None or share.runs < len(runs):
         return {}
@@ -255,7 +263,3 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _median(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return median(known) if known else None
-
-
-def _price(per_hour: float | None, seconds: float | None) -> float | None:
-    return None if per_hour is None or seconds is None else per_hour * seconds / 3600

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from raybench.core.job import Target
+from raybench.results.utilization import FlopsAndPeak
 
 LARGE_DIFFERENCE = 1.1
 """Without an interval, a ratio beyond this is taken as a difference."""
@@ -149,27 +150,6 @@ class ToTarget:
 
 
 @dataclass(frozen=True)
-class FlopsAndPeak:
-    """The FLOPs of a model, and the measured peak that they are relative to.
-
-    Attributes:
-        peak: FLOP/s of the probe, of all devices together.
-        probe: `product` (of matrices) or `convolution`.
-        precision: the number format of the probes.
-        flops: of the model per unit, forward and backward, without recomputed activations.
-        unit: `examples` or `tokens`.
-        source: how these are known: counted, 3 x the counted forward pass, or stated in the grid.
-    """
-
-    peak: float
-    probe: str
-    precision: str
-    flops: float
-    unit: str
-    source: str
-
-
-@dataclass(frozen=True)
 class Mfu:
     """Model FLOP/s relative to the peak of the devices.
 
@@ -188,7 +168,7 @@ Curve = tuple[tuple[float, float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunResult:
     """One completed run of a configuration, for figures.
 
     Attributes:
@@ -236,6 +216,7 @@ class Configuration:
             host was busy.
         limited_share: fraction of the device's measured peak, or of the time for input.
         communication: share of a step's time in which ranks exchange gradients; None if unknown.
+        medians: over its completed runs, of the columns of runs that a report shows (`raybench.results.run_table`).
         cautions: marks (letters) of the cautions that concern it, as in `Trust.cautions`.
     """
 
@@ -250,7 +231,7 @@ class Configuration:
     rank: int | None = None
     endings: tuple[Ending, ...] = ()
     skip: str | None = None
-    runs: tuple[Run, ...] = ()
+    runs: tuple[RunResult, ...] = ()
     seconds: Summary | None = None
     rate: Summary | None = None
     run_parts_s: Mapping[str, float] = field(default_factory=dict)
@@ -271,6 +252,7 @@ class Configuration:
     limited_by: str = ""
     limited_share: float | None = None
     communication: float | None = None
+    medians: Mapping[str, float] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
 
     @property

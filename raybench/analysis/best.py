@@ -12,6 +12,7 @@ from raybench.analysis.matching import Matching
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference
 from raybench.analysis.targets import expected, target_ratio
+from raybench.results.run_table import price_of
 
 LEAST_COMMON = 3
 """Fewest repeats that all configurations have by which these are ranked, if they have different numbers of them."""
@@ -95,7 +96,9 @@ def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: i
     time, energy = (TIME_TO_TARGET, ENERGY_TO_TARGET) if is_reached else (TIME, ENERGY)
     prices = {each.index: each.price_per_hour for each in configurations if each.price_per_hour is not None}
     seconds, joules = _costs(configurations, time), _costs(configurations, energy)
-    costs = {index: value * prices[index] / 3600 for index, value in seconds.items() if index in prices}
+    costs = {
+        index: price for index, own_s in seconds.items() if (price := price_of(own_s, prices.get(index))) is not None
+    }
 
     def by_price(own: Measured, other: Measured) -> Ratio | None:
         return ratio(own, other, time, prices[other.index] / prices[own.index])

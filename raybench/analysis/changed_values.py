@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from raybench.core.text import format_value, names_text
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ChangedValue:
         return f"{self.name}: {' → '.join(names_text(side, separator=', ') or '–' for side in (self.base, self.new))}"
 
 
-def changed_values(base: Iterable[Attempt], new: Iterable[Attempt]) -> Iterator[ChangedValue]:
+def changed_values(base: Iterable[Run], new: Iterable[Run]) -> Iterator[ChangedValue]:
     """Yield what differs between the runs of two sides, besides times and quality."""
     sides = [_values(runs) for runs in (base, new)]
     for name in {**sides[0], **sides[1]}:
@@ -34,7 +34,7 @@ def changed_values(base: Iterable[Attempt], new: Iterable[Attempt]) -> Iterator[
             yield ChangedValue(name, *values)
 
 
-def _values(runs: Iterable[Attempt]) -> Mapping[str, set[str]]:
+def _values(runs: Iterable[Run]) -> Mapping[str, set[str]]:
     """Return what runs were made with: software, machine, fields of their cells."""
     runs, values = list(runs), dict[str, set[str]]()
     sources: list[Mapping[str, Any]] = []

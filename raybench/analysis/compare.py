@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
-from typing import NamedTuple
 
-from raybench.analysis.analyze import analyze, error_text, is_higher_better
+from raybench.analysis.analyze import Grid, error_text, is_higher_better
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.conditions import others_load
@@ -21,8 +20,6 @@ from raybench.analysis.measured import (
     Measured,
     Source,
     as_one_grid,
-    host_of,
-    measure_all,
 )
 from raybench.analysis.ratios import as_ratio, compared, cost_summary, quality_difference
 from raybench.analysis.until import Certainty
@@ -32,9 +29,8 @@ from raybench.core.labels import configuration_label
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, plural
 from raybench.errors import UsageError, nearest
-from raybench.results import timing
-from raybench.results.attempt import Attempt, main_metric
 from raybench.results.grid_request import GridRequest
+from raybench.results.run_table import main_metric
 
 FEW_CONFIGURATIONS = 4
 """Up to so many configurations each is tested at 5%; of more, so that 5% of so many false alarms are expected."""
@@ -184,11 +180,11 @@ class Comparison:
 
 def as_versions(base: Source, new: Source) -> Source:
     """Return results of two sessions as one grid with the axis `version`."""
-    attempts, request = as_one_grid(VERSION_AXIS, [(BASE, base), (NEW, new)])
-    return attempts, replace(request, baseline={VERSION_AXIS: BASE})
+    runs, request = as_one_grid(VERSION_AXIS, [(BASE, base), (NEW, new)])
+    return runs, replace(request, baseline={VERSION_AXIS: BASE})
 
 
-def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | None = None) -> Comparison:
+def compare(grid: Grid, limits: Limits | None = None) -> Comparison:
     """Compare the versions of a grid with the axis `version`.
 
     A configuration is slower if the mean of log(new/base) is above the log of the limit and, by a one-sided test at 5%,
@@ -199,42 +195,40 @@ def compare(attempts: Sequence[Attempt], request: GridRequest, limits: Limits | 
     from one version more than from the other.
 
     Args:
-        attempts: all attempts of both versions.
-        request: of the grid with both versions (`as_versions`).
+        grid: with the runs of both versions (`as_versions`).
         limits: what is accepted.
 
     Raises:
         UsageError: no run has the metric that must be kept.
     """
-    limits = limits or Limits()
-    measured, unit = measure_all(attempts, request)
+    limits, request, measured = limits or Limits(), grid.request, grid.measured
     if any(each.completed for each in measured):
         check_logged(limits, {name for each in measured for name in each.qualities})
     # Versions are matched by their axes alone: what a command's epochs contain is known only of completed runs.
     matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
     news = {base: measured[new] for new, base in matching.sets(VERSION_AXIS, NEW, BASE)}
-    axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
-    labels = [configuration_label(each.axes, axes) or request.workload for each in measured]
-    both = [(each, news.get(each.index)) for each in measured if format_value(each.axes.get(VERSION_AXIS)) == BASE]
+    both = [(each, news.get(each.index)) for each in measured if _is_base(each.axes)]
     # What neither version can run here decides nothing.
-    runnable = [s for s in both if not request.cells[s[0].index].skip or any(each and each.completed for each in s)]
+    decisive = [pair for pair in both if not request.cells[pair[0].index].skip or any(s and s.completed for s in pair)]
+    axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
+    labels = {each.index: configuration_label(each.axes, axes) or request.workload for each in measured}
     judge = _Judge(limits, request, measured)
-    changes = tuple(_with_misses(judge.change(labels[pair[0].index], *pair), *pair) for pair in runnable or both)
+    changes = tuple(judge.change(*pair, labels[pair[0].index]) for pair in decisive or both)
     matched = [(base, new) for base, new in both if new]
     sides = [[run for each in side for run in each.completed] for side in zip(*matched, strict=True)]
+    names = [{(run.trial.partition("-")[2], run.started, run.steady_s) for run in side} for side in sides]
     known = {each.index for pair in both for each in pair if each}
-    names = [{(run.trial.partition("-")[2], run.started, timing.steady(run)) for run in side} for side in sides]
     return Comparison(
         limits=limits,
-        unit=unit,
+        unit=grid.unit,
         target=judge.target,
         metric=judge.metric,
         higher_is_better=judge.higher_is_better,
         changes=changes,
-        only_in_new=tuple(labels[each.index] for each in measured if each.index not in known),
+        only_in_new=tuple(label for index, label in labels.items() if index not in known),
         differences=tuple(changed_values(*sides)) if sides and all(sides) else (),
         same_runs=any(sides) and names[0] == names[1] and all(each.verdict is not Verdict.MISSING for each in changes),
-        cautions=analyze(attempts, request, {VERSION_AXIS: BASE}).trust.cautions,
+        cautions=grid.answer().trust.cautions,
     )
 
 
@@ -250,16 +244,12 @@ def check_logged(limits: Limits, names: Iterable[str]) -> None:
 
 def is_decided(new: Measured, base: Measured, request: GridRequest) -> Certainty:
     """Return whether a comparison needs no more repeats, since it has a verdict within the limits of the request."""
-    verdict = _Judge(Limits(**request.limits or {}), request, (base, new)).change("", base, new).verdict
+    verdict = _Judge(Limits(**request.limits or {}), request, (base, new)).change(base, new).verdict
     return Certainty.FINAL if verdict.fails else Certainty(verdict is not Verdict.UNDECIDED)
 
 
-class _Ruling(NamedTuple):
-    """A verdict and, if it is undecided, its reason and about how many repeats would decide it."""
-
-    verdict: Verdict
-    reason: str = ""
-    repeats: int | None = None
+def _is_base(axes: Mapping[str, object]) -> bool:
+    return format_value(axes.get(VERSION_AXIS)) == BASE
 
 
 class _Judge:
@@ -271,60 +261,41 @@ class _Judge:
         self.limits, self.metric = limits, limits.metric or main_metric(logged, request.metric)
         self.higher_is_better = is_higher_better(self.metric, request.target)
         self.target = request.target if any(run.reached for each in measured for run in each.tries) else None
-        bases = sum(not cell.skip and format_value(cell.axes.get(VERSION_AXIS)) == BASE for cell in request.cells)
+        bases = sum(not cell.skip and _is_base(cell.axes) for cell in request.cells)
         # The level of a one-sided test if the number of repeats is fixed.
         self.alpha = ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, bases))
 
-    def change(self, label: str, base: Measured, new: Measured | None) -> Change:
+    def change(self, base: Measured, new: Measured | None, label: str = "") -> Change:
         """Return a configuration in both versions, with its verdict."""
         # Each configuration has tests of its own: none is chosen.
         base, new = replace(base, candidates={}), replace(new, candidates={}) if new else None
         quantity = TIME_TO_TARGET if self.target else TIME
-        base_times, new_times = (each.samples(quantity) if each else () for each in (base, new))
-        base_s, new_s = (each.value if (each := cost_summary(times)) else None for times in (base_times, new_times))
+        times = [each.samples(quantity) if each else () for each in (base, new)]
+        base_s, new_s = (summary.value if (summary := cost_summary(own)) else None for own in times)
         timed = "run that reached the target" if self.target else "completed run"
-        untimed = f"no time of a {timed} of {'new' if base_times else 'base'}"
+        untimed = f"no time of a {timed} of {'new' if times[0] else 'base'}"
         change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=untimed)
         if missing := self._missing(base, new):
             return replace(change, verdict=Verdict.MISSING, reason=missing)
         if base.untimed or (new and new.untimed):
             return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         floor = max(each.rounding(TIME) for each in (base, new) if each)
-        if new is None or (slowdown := difference(new_times, base_times, floor)) is None:
+        if new is None or (slowdown := difference(times[1], times[0], floor)) is None:
             return change
-        runs = len(new_times), len(base_times)
-        speed = as_ratio(replace(slowdown, value=-slowdown.value), runs)
+        runs = min(map(len, times))
+        speed = as_ratio(replace(slowdown, value=-slowdown.value), (len(times[1]), len(times[0])))
         if bounds := self._bounds(slowdown):
             speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
-        ruling = self._of_speed(slowdown, min(runs))
-        quiet = replace(slowdown, value=slowdown.value - _uneven_load(new, base))
-        if self._of_speed(quiet, min(runs)).verdict is not ruling.verdict:
-            ruling = _Ruling(Verdict.UNDECIDED, BUSY_REASON)
-        kept, ruling = self._with_quality(ruling, base, new)
-        more = None if ruling.repeats is None else ruling.repeats - min(runs)
-        wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
-        more_s = None if more is None else more * 2 * sum(wall) / max(1, len(wall))
         quality = quality_difference(new, base, self.metric)
-        return Change(label, base_s, new_s, speed, ruling.verdict, quality, kept, ruling.reason, more, more_s)
-
-    def _with_quality(self, ruling: _Ruling, base: Measured, new: Measured) -> tuple[bool | None, _Ruling]:
-        """Return whether the quality is kept, None if it has no limit, and a ruling on both speed and quality."""
-        estimate, limit = compared(new, base, self.metric), self.limits.loss(self.metric)
-        must_show = ruling.verdict is Verdict.WITHIN and self.limits.needs_quality
-        unshown = _Ruling(Verdict.UNDECIDED, f"{self.metric or 'the quality'} is not shown to stay within its limit")
-        if estimate is None or estimate.error is None or limit is None:
-            return None, unshown if must_show else ruling
-        if not self.metric.endswith("/accuracy"):
-            limit *= abs(fmean(each.value for each in base.qualities[self.metric]))
-        loss = -estimate.value if self.higher_is_better else estimate.value
-        kept = loss + _margin(estimate, ALPHA) < limit
-        if loss > limit and loss > _margin(estimate, self.alpha) and ruling.verdict is not Verdict.SLOWER:
-            return kept, _Ruling(Verdict.WORSE)
-        if kept or not must_show:
-            return kept, ruling
-        logged = min(len(each.qualities[self.metric]) for each in (base, new))
-        repeats = estimate.repeats_until(abs(limit - loss), logged, _probability(estimate, self.alpha))
-        return kept, unshown._replace(repeats=repeats)
+        change = self._by_speed(replace(change, speed=speed, quality=quality, reason=""), slowdown, runs)
+        quiet = replace(slowdown, value=slowdown.value - _uneven_load(new, base))
+        if self._by_speed(change, quiet, runs).verdict is not change.verdict:
+            change = replace(change, verdict=Verdict.UNDECIDED, reason=BUSY_REASON, more_repeats=None)
+        change = self._by_quality(change, base, new)
+        if change.more_repeats:
+            wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
+            change = replace(change, more_s=change.more_repeats * 2 * sum(wall) / max(1, len(wall)))
+        return _by_misses(change, base, new) if change.verdict is Verdict.WITHIN else change
 
     def _missing(self, base: Measured, new: Measured | None) -> str:
         """Return why the new version has no result, although base has one; empty if it has."""
@@ -337,17 +308,40 @@ class _Judge:
         is_clear = all(reached[0]) and not any(reached[1]) and min(map(len, reached)) >= CLEAR_MISSES
         return f"none of {plural(len(reached[1]), 'run')} of new reached the target" if is_clear else ""
 
-    def _of_speed(self, slowdown: Estimate, runs: int) -> _Ruling:
-        """Return the ruling on the mean of log(new/base)."""
+    def _by_speed(self, change: Change, slowdown: Estimate, runs: int) -> Change:
+        """Return a change with the verdict on the mean of log(new/base)."""
         limit = math.log1p(self.limits.slowdown)
         if (bounds := self._bounds(slowdown)) is None:
-            return _Ruling(Verdict.UNDECIDED, "one run of a version gives no interval")
+            return replace(change, reason="one run of a version gives no interval")
         if slowdown.value > limit and bounds[0] > (limit if self.limits.strict else 0.0):
-            return _Ruling(Verdict.SLOWER)
+            return replace(change, verdict=Verdict.SLOWER)
         if bounds[1] <= limit:
-            return _Ruling(Verdict.WITHIN)
+            return replace(change, verdict=Verdict.WITHIN)
         repeats = slowdown.repeats_until(abs(limit - slowdown.value), runs, _probability(slowdown, self.alpha))
-        return _Ruling(Verdict.UNDECIDED, f"new may be up to {math.expm1(bounds[1]):.0%} slower", repeats)
+        more = repeats - runs if repeats else None
+        return replace(change, reason=f"new may be up to {math.expm1(bounds[1]):.0%} slower", more_repeats=more)
+
+    def _by_quality(self, change: Change, base: Measured, new: Measured) -> Change:
+        """Return a change with the verdict on both speed and quality."""
+        estimate, limit = compared(new, base, self.metric), self.limits.loss(self.metric)
+        unshown = change
+        if change.verdict is Verdict.WITHIN and self.limits.needs_quality:
+            reason = f"{self.metric or 'the quality'} is not shown to stay within its limit"
+            unshown = replace(change, verdict=Verdict.UNDECIDED, reason=reason)
+        if estimate is None or estimate.error is None or limit is None:
+            return unshown
+        if not self.metric.endswith("/accuracy"):
+            limit *= abs(fmean(each.value for each in base.qualities[self.metric]))
+        loss = -estimate.value if self.higher_is_better else estimate.value
+        kept = loss + _margin(estimate, ALPHA) < limit
+        if loss > limit and loss > _margin(estimate, self.alpha) and change.verdict is not Verdict.SLOWER:
+            return replace(change, verdict=Verdict.WORSE, reason="", more_repeats=None, quality_kept=kept)
+        if kept or unshown is change:
+            return replace(change, quality_kept=kept)
+        logged = min(len(each.qualities[self.metric]) for each in (base, new))
+        repeats = estimate.repeats_until(abs(limit - loss), logged, _probability(estimate, self.alpha))
+        timed = min(change.speed.runs, change.speed.other_runs) if change.speed else logged
+        return replace(unshown, quality_kept=kept, more_repeats=repeats - timed if repeats else None)
 
     def _bounds(self, slowdown: Estimate) -> tuple[float, float] | None:
         """Return the one-sided bounds by which a configuration is slower, or within the limit; None without any."""
@@ -374,21 +368,19 @@ def _uneven_load(new: Measured, base: Measured) -> float:
     """
     shares: list[list[Sample]] = []
     logs = []
-    for each in (new, base):
-        found = [(run, others_load(run)) for run in each.completed]
-        shares.append([Sample(run.repeat, sum(f.degree for f in own), host_of(run)) for run, own in found])
-        lost = (UNKNOWN_LOAD if f.too_long is None else f.too_long for _, own in found for f in own)
-        logs.append(sum(map(math.log1p, lost)) / max(1, len(found)))
+    for side in (new, base):
+        loads = [(run, others_load(run)) for run in side.completed]
+        shares.append([Sample(run.repeat, sum(f.degree for f in own), run.machine_name) for run, own in loads])
+        lost = (UNKNOWN_LOAD if f.too_long is None else f.too_long for _, own in loads for f in own)
+        logs.append(sum(map(math.log1p, lost)) / max(1, len(loads)))
     uneven = difference(shares[0], shares[1])
     ends = uneven.interval() if uneven else None
     is_alike = uneven is None or abs(uneven.value) < UNEVEN or (ends is not None and ends[0] <= 0 <= ends[1])
     return 0.0 if is_alike else logs[0] - logs[1]
 
 
-def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change:
-    """Return a change, undecided if it is within the limits and runs of new end without a result more often."""
-    if new is None or change.verdict is not Verdict.WITHIN:
-        return change
+def _by_misses(change: Change, base: Measured, new: Measured) -> Change:
+    """Return a change, undecided if runs of new end without a result more often."""
     (base_misses, base_runs), (misses, runs) = _misses(base), _misses(new)
     if misses * base_runs <= base_misses * runs:
         return change
@@ -399,8 +391,9 @@ def _with_misses(change: Change, base: Measured, new: Measured | None) -> Change
 def _misses(measured: Measured) -> tuple[int, int]:
     """Return the number of runs that did not complete or reach the target, and that of all."""
     missed = {(each.sample.repeat, each.sample.host) for each in measured.tries if not each.reached}
-    failed = [r.status != TrialStatus.COMPLETED or (r.repeat, host_of(r)) in missed for r in measured.ended]
-    return sum(failed), len(failed)
+    ended = measured.ended
+    failed = (run.status != TrialStatus.COMPLETED or (run.repeat, run.machine_name) in missed for run in ended)
+    return sum(failed), len(ended)
 
 
 def _ending(new: Measured | None) -> str:

@@ -107,8 +107,7 @@ def _cores(measured: Measured) -> int | None:
     device = measured.attempts[0].cell.device if measured.attempts and measured.attempts[0].cell else None
     if device is None or not hosted(device.kind) or not device.threads:
         return None
-    processes = device.devices or 1
-    return processes * max(1, device.threads // processes)
+    return device.world_size * max(1, device.threads // device.world_size)
 
 
 def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: str | None) -> Effect:

@@ -6,9 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import lru_cache
-from itertools import chain
 from statistics import fmean, median
 from typing import Any
 
@@ -19,9 +16,8 @@ from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
-from raybench.results import energy, timing
-from raybench.results.attempt import Attempt, kept, latest
 from raybench.results.grid_request import GridRequest, PlannedCell
+from raybench.results.run_table import Run, latest, training_s
 
 SAME_WORK = 1.01
 """Largest ratio of examples at which epochs are the same work.
@@ -42,16 +38,7 @@ TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
 FLOAT32_DIGITS = 6
 """Decimal digits that every 32-bit number keeps."""
 
-Scale = Callable[[str, float], float]
-"""A function of a metric's name and value."""
-
 EXAMPLES = Unit("examples", 1_000, "examples")
-
-SHORT_EPOCH_S = 0.05
-"""Least seconds of an epoch that the arrival of a program's output can time."""
-
-DISTINCT = 3
-"""Fewest different numbers that are the same in two runs by no coincidence."""
 
 _WORK = re.compile(
     r"(?<!warmup_)(?<!eval_)(?<!log_)(?<!lr_)(?<![a-z])(batch|bs|block|context|ctx|seq|length|envs?|accum\w*|steps|iter(ation)?s|"
@@ -102,8 +89,6 @@ class Measured:
         price_per_hour: price of its device.
         roundings: variance of a log time (`TIME`) due to the rounding of its source, and of each metric due to rounding
             to whole examples, or digits.
-        target: the target, in the unit in which its runs logged the metric.
-        scale: makes a metric's value a fraction if it is an accuracy that its runs logged in percent.
         stops: whether its runs stop at the target, so that their quality only confirms it.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
         candidates: those of which the best is chosen, by quantity (`samples`).
@@ -122,15 +107,13 @@ class Measured:
     tries: tuple[Try, ...] = ()
     price_per_hour: float | None = None
     roundings: Mapping[str, float] = field(default_factory=dict)
-    target: Target | None = None
-    scale: Scale = field(default=lambda _, value: value, repr=False, compare=False)
     stops: bool = False
-    attempts: tuple[Attempt, ...] = ()
-    completed: tuple[Attempt, ...] = ()
+    attempts: tuple[Run, ...] = ()
+    completed: tuple[Run, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
 
     @property
-    def ended(self) -> list[Attempt]:
+    def ended(self) -> list[Run]:
         """The runs that have ended and are not run again."""
         return [run for run in self.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]
 
@@ -165,35 +148,16 @@ def are_same(values: Sequence[Any]) -> bool:
     return len(values) > 1 and bool(values[0]) and all(each == values[0] for each in values)
 
 
-def metrics_of(run: Attempt) -> dict[str, Any]:
-    """Return the metrics of all epochs, without speeds; empty if they are too few to be the same by no coincidence."""
-    names = (name for name in run.epochs.names("metrics") if not name.startswith("speed/"))
-    metrics = {name: run.epochs.column("metrics", name) for name in names}
-    return metrics if len({*chain(*metrics.values())} - {None}) >= DISTINCT else {}
-
-
-def host_of(run: Attempt) -> str:
-    """Return the name and the id of the machine of a run; two machines may have the same name."""
-    return " ".join(str(run.host[name]) for name in ("name", "machine_id") if run.host.get(name))
-
-
-def counted_units(attempts: Iterable[Attempt]) -> dict[str, int]:
+def counted_units(attempts: Iterable[Run]) -> dict[str, int]:
     """Return what completed runs count, such as examples and tokens, with the number of runs that do."""
     units: dict[str, int] = {}
     for run in attempts:
-        for name in _counted(run) if run.status == TrialStatus.COMPLETED else ():
+        for name in run.counted if run.status == TrialStatus.COMPLETED else ():
             units[name] = units.get(name, 0) + 1
     return units
 
 
-@kept
-def _counted(run: Attempt) -> list[str]:
-    """Return what all steady epochs of a run count."""
-    steady = timing.paced_epochs(run)[0]
-    return [name for name in steady.counted if steady and min(steady.counts(name)) > 0]
-
-
-def choose_unit(attempts: Sequence[Attempt], wanted: str = "") -> Unit:
+def choose_unit(attempts: Sequence[Run], wanted: str = "") -> Unit:
     """Return the unit of work of a report.
 
     The wanted one if a run counts it, else a unit that all runs count, else an epoch if all full epochs of a workload
@@ -225,14 +189,14 @@ def job_of(cell: Cell) -> str:
     return f"{cell.workload.name or ''} {cell.data.name or ''}"
 
 
-def changes_work(axis: str, runs: Sequence[Attempt]) -> bool:
+def changes_work(axis: str, runs: Sequence[Run]) -> bool:
     """Return whether an axis, by its name, changes what an epoch of some runs contains."""
     found = _WORK.search(axis.removeprefix(PARAM).lower())
     are_passes = bool(runs) and all(run.are_passes for run in runs)
     return found is not None and not (are_passes and found[1] in _OF_A_PASS)
 
 
-def _comparable(cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> str:
+def _comparable(cell: PlannedCell, completed: Sequence[Run], unit: Unit) -> str:
     """Return what else configurations need to have in common to be compared, as text; empty if nothing.
 
     Epochs of a command are lines of its output: if it is not known what they contain, those that an axis may change are
@@ -243,61 +207,46 @@ def _comparable(cell: PlannedCell, completed: Sequence[Attempt], unit: Unit) -> 
     return configuration_label(values, values) if commands and not unit.counted else ""
 
 
-def is_too_short(run: Attempt) -> bool:
-    """Return whether the epochs of a command are too short for when lines of its output arrive."""
-    seconds = timing.steady(run)
-    return run.clock in ("output", "run") and seconds is not None and seconds < SHORT_EPOCH_S
-
-
-def seconds_per_unit(run: Attempt, unit: Unit) -> float | None:
+def seconds_per_unit(run: Run, unit: Unit) -> float | None:
     """Return the median over steady epochs of an epoch's seconds divided by its own work."""
     if not unit.has_rate:
-        return median(timing.steady_seconds(run) or [0.0]) or None
-    rate = timing.rate(run, unit.name)
+        return median(run.timed_s or [0.0]) or None
+    rate = run.rates.get(unit.name)
     return unit.amount / rate if rate else None
 
 
-def joules_per_unit(run: Attempt, unit: Unit) -> float | None:
+def joules_per_unit(run: Run, unit: Unit) -> float | None:
     """Return the energy of a steady epoch divided by its mean work."""
-    joules, counts = energy.steady(run), timing.steady_epochs(run).counts(unit.name)
+    joules, counts = run.steady_energy_j, run.timed.counts(unit.name)
     if joules is None or not unit.has_rate:
         return joules
     return joules * unit.amount / fmean(counts) if counts and all(counts) else None
 
 
-def percent_scale(runs: Iterable[Attempt]) -> Scale:
-    """Return a function of a metric's name and value that makes accuracies in percent fractions."""
-    names = ((run.epochs, name) for run in runs for name in run.epochs.names("metrics") if name.endswith("/accuracy"))
-    values = chain.from_iterable(epochs.column("metrics", name, 0.0) for epochs, name in names)
-    in_percent = 1 < max(filter(math.isfinite, values), default=0.0) <= PERCENT
-    return lambda name, value: value / PERCENT if in_percent and name.endswith("/accuracy") else value
+def fractions(runs: Sequence[Run]) -> Sequence[Run]:
+    """Return the runs of a job with accuracies as fractions, if they were logged in percent."""
+    names = {name for run in runs for name in run.epochs.names("metrics") if name.endswith("/accuracy")}
+    values = (value for run in runs for name in names for value in run.epochs.column("metrics", name, 0.0))
+    if 1 < max(filter(math.isfinite, values), default=0.0) <= PERCENT:
+        return [replace(run, epochs=run.epochs.with_metrics_divided(names, PERCENT)) for run in runs]
+    return runs
 
 
-def as_logged(target: Target | None, scale: Scale) -> Target | None:
-    """Return a target on an accuracy in the unit in which runs logged it: a fraction, or percent."""
-    if target is None or not target.is_accuracy or target.in_percent == (scale(target.metric, PERCENT) < PERCENT):
+def as_fraction(target: Target | None) -> Target | None:
+    """Return a target on an accuracy in percent as one on a fraction."""
+    if target is None or not target.in_percent:
         return target
-    factor = 1 / PERCENT if target.in_percent else PERCENT
-    bounds = (None if bound is None else round(bound * factor, 9) for bound in (target.at_least, target.at_most))
+    bounds = (None if bound is None else round(bound / PERCENT, 9) for bound in (target.at_least, target.at_most))
     return Target(target.metric, *bounds)
 
 
-@lru_cache(2**16)
-def seconds_since_1970(text: str | None) -> float | None:
-    """Return a time in UTC as seconds; None if it is not one."""
-    try:
-        return datetime.fromisoformat(text or "").timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-Source = tuple[Sequence[Attempt], GridRequest]
+Source = tuple[Sequence[Run], GridRequest]
 """The attempts of a grid, and its request."""
 
 
 def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:
     """Return several results of one grid as one with a further axis, whose value each of them has with it."""
-    attempts: list[Attempt] = []
+    attempts: list[Run] = []
     cells: list[PlannedCell] = []
     request = GridRequest("")
     for number, (value, (own, request)) in enumerate(sources):
@@ -306,7 +255,7 @@ def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:
     return attempts, replace(request, cells=cells)
 
 
-def measure_all(attempts: Iterable[Attempt], request: GridRequest) -> tuple[list[Measured], Unit]:
+def measure_all(attempts: Iterable[Run], request: GridRequest) -> tuple[list[Measured], Unit]:
     """Return the numbers of each requested configuration, and their unit of work."""
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
@@ -317,36 +266,33 @@ def measure_all(attempts: Iterable[Attempt], request: GridRequest) -> tuple[list
 class _Measurement:
     """What the runs of a grid have in common; it measures its configurations."""
 
-    def __init__(self, attempts: Iterable[Attempt], request: GridRequest) -> None:
-        self._by_cell: dict[str, list[Attempt]] = {cell.cell_id: [] for cell in request.cells}
-        for attempt in attempts:
-            if attempt.cell_id in self._by_cell:
-                self._by_cell[attempt.cell_id].append(attempt)
-        runs = [run for own in self._by_cell.values() for run in own]
-        self.unit = choose_unit(runs, request.unit)
-        self._target, self._stopping = request.target, _stopping(request)
-        jobs: dict[str, list[Attempt]] = {}
+    def __init__(self, attempts: Iterable[Run], request: GridRequest) -> None:
+        self._by_cell: dict[str, list[Run]] = {cell.cell_id: [] for cell in request.cells}
+        jobs: dict[str, list[Run]] = {}
+        for run in attempts:
+            if run.cell_id in self._by_cell:
+                jobs.setdefault(job_of(run.cell), []).append(run)
+        runs = [run for of_job in jobs.values() for run in fractions(of_job)]
         for run in runs:
-            jobs.setdefault(job_of(run.cell), []).append(run)
-        self._scales = {job: percent_scale(of_job) for job, of_job in jobs.items()}
+            self._by_cell[run.cell_id].append(run)
+        self.unit = choose_unit(runs, request.unit)
+        self._target, self._stopping = as_fraction(request.target), _stopping(request)
         values: dict[str, list[float]] = {}
         for run in runs:
             for name, value in run.last_metrics.items():
                 values.setdefault(name, []).append(value)
         # The steps to which the source rounded seconds, and each metric.
-        self._second = rounding(each for run in runs for each in timing.steady_seconds(run))
+        self._second = rounding(each for run in runs for each in run.timed_s)
         self._steps = {name: rounding(listed) for name, listed in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
         requested = (run for run in latest(self._by_cell[cell.cell_id]).values() if run.repeat < cell.repeats)
-        counted = tuple(sorted(requested, key=lambda run: (run.repeat, host_of(run))))
+        counted = tuple(sorted(requested, key=lambda run: (run.repeat, run.machine_name)))
         completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
         job = job_of(next((run.cell for run in counted if run.cell), cell.content))
-        scale = self._scales.get(job, percent_scale(()))
-        target = as_logged(self._target, scale)
 
-        def logs(number: Callable[[Attempt], float | None]) -> tuple[Sample, ...]:
+        def logs(number: Callable[[Run], float | None]) -> tuple[Sample, ...]:
             values = ((run, number(run)) for run in completed)
             return tuple(self._sample(run, math.log(value)) for run, value in values if value)
 
@@ -356,18 +302,18 @@ class _Measurement:
             for name, value in run.last_metrics.items():
                 if math.isfinite(value):
                     # Sums of 32-bit numbers differ by the order of their terms.
-                    rounded = float(f"{scale(name, value):.{FLOAT32_DIGITS}g}")
+                    rounded = float(f"{value:.{FLOAT32_DIGITS}g}")
                     qualities.setdefault(name, []).append(replace(own, value=rounded))
         same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
         # Accuracies may be equal by chance, as they are shares of whole examples.
-        if not are_same(list(map(metrics_of, completed))):
+        if not are_same([run.distinct_metrics for run in completed]):
             same = {name for name in same if not name.endswith("accuracy")}
         kind = _comparable(cell, completed, self.unit)
         times = logs(lambda run: seconds_per_unit(run, self.unit))
-        is_timed = not any(map(is_too_short, completed))
-        seconds = [each for run in completed for each in timing.steady_seconds(run) if each > 0]
+        is_timed = not any(run.is_too_short for run in completed)
+        seconds = [each for run in completed for each in run.timed_s if each > 0]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
-        steps = {name: scale(name, self._steps[name]) for name in qualities}
+        steps = {name: self._steps[name] for name in qualities}
         if examples := next((run.cell.data.examples.val for run in completed if run.cell.data.examples.val), None):
             steps["val/accuracy"] = 1 / examples
         return Measured(
@@ -378,41 +324,37 @@ class _Measurement:
             times=times if is_timed else (),
             untimed=() if is_timed else times,
             energies=logs(lambda run: joules_per_unit(run, self.unit)),
-            rates=logs(lambda run: timing.rate(run, self.unit.counted)),
+            rates=logs(lambda run: run.rates.get(self.unit.counted)),
             qualities={name: tuple(samples) for name, samples in qualities.items()},
             alike=frozenset(same),
-            tries=tuple(each for run in counted if (each := self._try(run, target))),
+            tries=tuple(each for run in counted if (each := self._try(run))),
             price_per_hour=cell.price_per_hour,
             roundings={TIME: (self._second / median(seconds)) ** 2 / 12 if seconds else 0.0}
             | {name: step**2 / 12 for name, step in steps.items()},
-            target=target,
-            scale=scale,
             stops=any(run.stops for run in completed),
             attempts=counted,
             completed=completed,
         )
 
-    def _sample(self, run: Attempt, value: float = 0.0) -> Sample:
+    def _sample(self, run: Run, value: float = 0.0) -> Sample:
         """Return a number of a run with its repeat, machine and time."""
-        started, ended = seconds_since_1970(run.started), seconds_since_1970(run.ended)
-        return Sample(run.repeat, value, host_of(run), started, ended, self._stopping)
+        return Sample(run.repeat, value, run.machine_name, *run.span, self._stopping)
 
-    def _try(self, run: Attempt, target: Target | None) -> Try | None:
+    def _try(self, run: Run) -> Try | None:
         """Return a run's try to reach the target; None if it failed, which says nothing about it."""
-        if target is None:
+        if self._target is None:
             return None
-        seconds, trained = timing.time_to_target(run, target), timing.epochs(run) or 0.0
+        seconds, trained = training_s(run.epochs_to(self._target)), run.epochs_s or 0.0
         reached, status = seconds is not None, TrialStatus.parse(run.status)
         if not (reached or (status and status.is_result)):
             return None
-        total_j = energy.total(run)
-        whole_j = None if total_j is None else _of_all_epochs(run, total_j, energy.steady(run))
+        whole_j = None if run.energy_j is None else _of_all_epochs(run, run.energy_j, run.steady_energy_j)
         return Try(
             self._sample(run),
             reached,
-            (trained if seconds is None else seconds, _of_all_epochs(run, trained, timing.steady(run))),
-            (energy.to_target(run) if reached else total_j, whole_j),
-            ((timing.steady(run) or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
+            (trained if seconds is None else seconds, _of_all_epochs(run, trained, run.steady_s)),
+            (run.target_energy_j if reached else run.energy_j, whole_j),
+            ((run.steady_s or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
         )
 
 
@@ -424,7 +366,7 @@ def _stopping(request: GridRequest) -> Stopping | None:
     return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
 
 
-def _of_all_epochs(run: Attempt, taken: float, epoch: float | None) -> float:
+def _of_all_epochs(run: Run, taken: float, epoch: float | None) -> float:
     """Return the seconds or joules of all epochs of a run, also if it stopped early at the target."""
     planned = run.cell.settings.epochs
     if epoch is None or planned in (None, MISSING) or run.status not in (None, TrialStatus.COMPLETED):

@@ -13,7 +13,7 @@ from raybench.analysis.matching import CORES, Matching
 from raybench.analysis.measured import SAME_WORK, Measured
 from raybench.core.settings import short_name
 from raybench.devices import KINDS
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
 
 LEAST_AMOUNTS = 3
 """Fewest amounts that show whether times follow Amdahl's law."""
@@ -78,19 +78,19 @@ def _is_same(growth: float, expected: float) -> bool:
     return expected / SAME_WORK < growth < expected * SAME_WORK
 
 
-def _batch(runs: Sequence[Attempt]) -> float:
+def _batch(runs: Sequence[Run]) -> float:
     """Return the examples of a step, as counted or else as set; 0 if unknown."""
     counts = (zip(*(run.epochs.column(name) for name in ("examples", "steps")), strict=True) for run in runs)
     counted = [examples / steps for of_run in counts for examples, steps in of_run if examples and steps]
     return max(counted, default=float(runs[0].cell.settings.batch_size or 0) if runs else 0.0)
 
 
-def _noun(axis: str, runs: Sequence[Attempt]) -> str:
+def _noun(axis: str, runs: Sequence[Run]) -> str:
     """Return what an axis counts: `GPU`, `process`, `thread`."""
     if axis != "count":
         return NOUNS.get(short_name(axis), "process")
     kinds = [KINDS[run.cell.device.kind] for run in runs if run.cell.device.kind in KINDS]
     if any(kind.on_host for kind in kinds):
-        return "process" if any((run.cell.device.devices or 1) > 1 for run in runs) else "core"
+        return "process" if any(run.cell.device.world_size > 1 for run in runs) else "core"
     labels = {kind.label.split()[-1] for kind in kinds}
     return labels.pop() if len(labels) == 1 else "device"

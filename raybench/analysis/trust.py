@@ -30,7 +30,6 @@ from raybench.analysis.measured import Measured, changes_work, seconds_per_unit
 from raybench.core.labels import axis_label, configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
-from raybench.results import energy, timing
 
 LARGE_CHANGE = 1.1
 """Factor by which a ratio may be wrong without a mark."""
@@ -201,9 +200,9 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
     warnings = Counter([*missing, *(("warning", text) for run in attempts for text in run.warnings)])
     for (code, text), count in warnings.items():
         yield Caution(code, text.rstrip("."), runs=count, of_runs=len(attempts))
-    without = [run for run in runs if energy.total(run) is None]
+    without = [run for run in runs if run.energy_j is None]
     if without and any(each.energies for each in measured):
-        reasons = [reason for run in without for reason in energy.missing(run)]
+        reasons = [reason for run in without for reason in run.unmetered]
         why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
         yield Caution("energy_missing", f"energy was not measured{why}", runs=len(without), of_runs=len(runs))
 
@@ -227,12 +226,12 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
     untimed = [(index, run) for index, run in runs if timed and run.epochs and not seconds_per_unit(run, unit)]
     unknown = "the work of their epochs is unknown, and that of others known"
     for why, remedy in ((unknown, f"count `{unit.counted or 'examples'}` in every run"), ("their epochs took 0 s", "")):
-        if found := [index for index, run in untimed if bool(timing.steady(run)) == (why is unknown)]:
+        if found := [index for index, run in untimed if bool(run.steady_s) == (why is unknown)]:
             text = f"runs of {_names(rows, [*dict.fromkeys(found)])} are not compared, since {why}"
             yield replace(_concerning(found, "not_compared", text, remedy), runs=len(found), of_runs=len(runs))
     if timed and not unit.counted:
         yield from _of_work(answer, timed, matching)
-    if warm := [index for index, run in runs if timing.steady_from_warmup(run)]:
+    if warm := [index for index, run in runs if run.is_timed_by_warmup]:
         text = "the times are of warm-up epochs, because there is no later one"
         remedy = "train for longer, so that epochs follow the warm-up"
         yield _concerning(warm, "only_warmup", text, remedy, len(timed) > 1)

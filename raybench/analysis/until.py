@@ -18,8 +18,8 @@ from raybench.analysis.ratios import compared
 from raybench.core.labels import configuration_label
 from raybench.core.repeats import Progress, RepeatRule, percent, spread
 from raybench.core.text import names_text
-from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest
+from raybench.results.run_table import Run
 
 EQUALLY_FAST = math.log1p(0.05)
 """Difference of logs of times within which `until: verdict` takes two configurations for equally fast."""
@@ -66,9 +66,7 @@ def progress(
     return [replace(each, reached=True) for each in found] if is_final else found
 
 
-def progress_of(
-    attempts: Sequence[Attempt], request: GridRequest, is_certain: IsCertain | None = None
-) -> list[Progress]:
+def progress_of(attempts: Sequence[Run], request: GridRequest, is_certain: IsCertain | None = None) -> list[Progress]:
     """Return how far each comparison is, from the attempts so far."""
     measured, _ = measure_all(attempts, request)
     return progress(measured, Matching(measured, request.baseline), request, is_certain)
@@ -96,7 +94,7 @@ def needed_repeats(progress: Iterable[Progress], request: GridRequest) -> Mappin
     return needed
 
 
-def with_needed_repeats(attempts: Sequence[Attempt], request: GridRequest) -> GridRequest:
+def with_needed_repeats(attempts: Sequence[Run], request: GridRequest) -> GridRequest:
     """Return a request of which each cell has the repeats that were begun, and not the largest number of its rule."""
     if request.rule is None:
         return request

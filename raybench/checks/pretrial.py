@@ -27,7 +27,7 @@ from raybench.engines import FRAMEWORKS
 from raybench.execution.jobs import check_job
 from raybench.planning.plan import Check, WorkItem
 from raybench.planning.resolve import ResolvedCell
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
 
 _CHECKS: dict[str, Any] = {module.NAME: module for module in (weight_decay, roofline, all_reduce)}
 
@@ -43,7 +43,7 @@ class PretrialChecks:
         attempts: earlier attempts, from whose checkpoints trials may resume.
     """
 
-    def __init__(self, events: Iterable[Event] = (), attempts: Iterable[Attempt] = ()) -> None:
+    def __init__(self, events: Iterable[Event] = (), attempts: Iterable[Run] = ()) -> None:
         self._ended: dict[str, Event] = _cached()
         self._last_epochs: dict[str, int] = {}
         for event in events:

@@ -82,7 +82,7 @@ def measure(job: Job) -> dict[str, Any]:
     operations = probes_of.Operations(device, cell.settings.precision, bool(cell.settings.channels_last))
     # Virtual devices share the cores, and one operation uses all of them; a rank has a part of the cores.
     ranks = current_rank().count
-    devices = cell.device.count if cell.has_own_loop else cell.device.devices or 1
+    devices = cell.device.count if cell.has_own_loop else cell.device.world_size
     times = ranks if ranks > 1 or hosted(device.kind) else devices
     probes = {name: times * rate for name, rate in probe(device, operations).items()}
     if cell.has_own_loop:

@@ -12,13 +12,13 @@ from raybench.core.text import join_words, plural
 from raybench.devices import hardware_text
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
 from raybench.reporting.words import budget_text, money_text, seconds_text
-from raybench.results.attempt import latest
+from raybench.results.run_table import latest, price_of
 
 if TYPE_CHECKING:
     from raybench.planning.estimate import Estimator
     from raybench.planning.plan import Plan, WorkItem
     from raybench.planning.resolve import ResolvedCell
-    from raybench.results.attempt import Attempt
+    from raybench.results.run_table import Run
 
 TO_RUN = "to run"
 
@@ -45,7 +45,7 @@ def _repeats(plan: Plan, cell: ResolvedCell) -> int:
     return min(plan.spec.rule.at_least, cell.repeats) if plan.spec.rule else cell.repeats
 
 
-def statuses(plan: Plan, attempts: Iterable[Attempt], todo: Iterable[WorkItem]) -> dict[str, Counter[str]]:
+def statuses(plan: Plan, attempts: Iterable[Run], todo: Iterable[WorkItem]) -> dict[str, Counter[str]]:
     """The number of trials without work, by the id of their cell and their status as a word.
 
     Skipped cells, and those without such trials, are left out.
@@ -65,7 +65,7 @@ def headline(
     counts: Mapping[str, Mapping[str, int]],
     todo: Sequence[WorkItem],
     estimator: Estimator,
-    others: Mapping[str, Mapping[int, Attempt]],
+    others: Mapping[str, Mapping[int, Run]],
 ) -> str:
     """The grid in one line: number of trials by state, and the time that the missing ones take."""
     words: Counter[str] = Counter({"done": 0})
@@ -114,7 +114,7 @@ def price_lines(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> I
 def price_text(plan: Plan, todo: Sequence[WorkItem], estimator: Estimator) -> str:
     """About what some trials cost; empty if it is not known."""
     prices = [
-        (cell.price.per_hour * seconds / 3600, count)
+        (price_of(seconds, cell.price.per_hour) or 0.0, count)
         for cell, seconds, count in _estimates(todo, estimator)
         if cell.price
     ]
@@ -141,7 +141,7 @@ def budget_line(plan: Plan) -> Iterator[str]:
 def states(
     plan: Plan,
     counts: Mapping[str, Mapping[str, int]],
-    others: Mapping[str, Mapping[int, Attempt]],
+    others: Mapping[str, Mapping[int, Run]],
     todo: Iterable[WorkItem],
     later: Iterable[WorkItem] = (),
 ) -> Mapping[str, str]:

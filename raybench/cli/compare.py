@@ -129,6 +129,7 @@ def command(
     verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave,
     the machine may have changed between the two measurements. The options after --interleave apply only with it.
     """
+    from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import Limits, as_versions, compare
     from raybench.reporting.comparison import as_json, as_markdown
 
@@ -137,7 +138,7 @@ def command(
     files = {data: as_json, markdown: as_markdown}
     if interleave:
         return _run_both(base, new, results, limits, files, **options)
-    comparison = compare(*as_versions(*(_source(each, results, grid) for each in (base, new))), limits)
+    comparison = compare(Grid(*as_versions(*(_source(each, results, grid) for each in (base, new)))), limits)
     _show(comparison, files)
     return STATUSES[comparison.decision]
 
@@ -158,7 +159,7 @@ def _source(source: str, results: Path, grid: str | None) -> Source:
     from raybench.results.grid_request import request_of_runs
 
     found = one_grid([source], results, grid=grid)
-    return found.attempts, found.request or request_of_runs(str(found.name), found.attempts)
+    return found.runs, found.request or request_of_runs(str(found.name), found.runs)
 
 
 def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, **given: Any) -> int:
@@ -177,6 +178,7 @@ def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, 
     (first, _), (second, cells) = (requested_grid(Path(source), **changes) for source in (base, new))
     spec = compared((first, second))
     executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
+    from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import compare
     from raybench.cli.console import Terminal, page, print_text
     from raybench.cli.end_view import can_run, show_ends, show_skipped
@@ -203,7 +205,7 @@ def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, 
         show_ends(outcome, console)
         return outcome.exit_status
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
-    comparison = compare(attempts, request or request_of(outcome.plan), limits)
+    comparison = compare(Grid(attempts, request or request_of(outcome.plan)), limits)
     _show(comparison, files)
     show_ends(outcome, console)
     status = STATUSES[comparison.decision]

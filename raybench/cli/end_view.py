@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from raybench.results.attempt import Attempt
+    from raybench.results.run_table import Run
     from raybench.run import Outcome
 
 MAX_PROBLEM_KINDS = 5
@@ -58,7 +58,7 @@ def show_ends(outcome: Outcome, console: Console) -> None:
     troubled = [each for each in outcome.latest.values() if each.status not in expected]
     if troubled:
         console.print()
-    groups: dict[tuple[str, ...], list[Attempt]] = {}
+    groups: dict[tuple[str, ...], list[Run]] = {}
     for attempt in troubled:
         error = trouble(attempt.status, attempt.error) if attempt.error else ""
         groups.setdefault((str(attempt.status), error), []).append(attempt)
@@ -72,7 +72,7 @@ def show_ends(outcome: Outcome, console: Console) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _trouble(group: Sequence[Attempt], outcome: Outcome) -> str:
+def _trouble(group: Sequence[Run], outcome: Outcome) -> str:
     """The end of trials that did not complete, with their common error and the folder of the first one's output."""
     attempt, count = group[0], len(group)
     head = "Trial" if count == 1 else f"{count} trials"

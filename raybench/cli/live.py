@@ -23,6 +23,7 @@ from raybench.cli.console import Terminal, print_text
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import ERROR, OUTPUT, Event
+from raybench.core.ledger import training_s
 from raybench.core.memory import format_bytes
 from raybench.core.repeats import Progress
 from raybench.core.status import TrialStatus
@@ -32,10 +33,10 @@ from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
-from raybench.reporting.words import rate_number, seconds_text
-from raybench.results.attempt import latest, main_metric
+from raybench.reporting.words import is_accuracy, metric_name, metric_text, rate_number, seconds_text
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
+from raybench.results.run_table import latest, main_metric
 
 MAX_ERROR_CHARS = 300  # of an error in one line
 MAX_COMPARISONS = 6  # whose certainty is shown after a repeat
@@ -63,14 +64,10 @@ def trouble(status: str | None, error: Mapping[str, Any]) -> str:
     return error_line({**error, "type": "", "message": sizes} if sizes else error, MAX_ERROR_CHARS)
 
 
-def metric_text(name: str, value: float) -> str:
-    """A metric as text: `accuracy 97.5%`, `loss 0.1234`; the validation set's without its name."""
-    name = name.removeprefix("val/")
-    if name.endswith("accuracy") and 1 < value <= 100:
-        value /= 100  # logged in percent
-    if name.endswith("accuracy") and 0 <= value <= 1:
-        return f"{name} {value:.1%}"
-    return f"{name} {value:.4g}"
+def quality_text(name: str, value: float) -> str:
+    """A metric as text: `accuracy 97.50%`, `loss 0.123`; the validation set's without its name."""
+    is_percent = is_accuracy(name) and 1 < value <= 100
+    return f"{metric_name(name).removeprefix('val/')} {metric_text(name, value / 100 if is_percent else value)}"
 
 
 def shown_path(path: Path) -> Path:
@@ -280,7 +277,7 @@ class Display(ProgressListener):
     def _epoch(self, running: _Running, event: Event) -> None:
         ledger = event["ledger"]
         running.epoch = event["epoch"]
-        running.epoch_s = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
+        running.epoch_s = training_s(ledger)
         trained = running.epoch_s - ledger.get("compile", 0.0)
         units = event.get("units", {}) if trained > 0 else {}
         running.rate = next((f"{rate_number(count / trained)} {unit}/s" for unit, count in units.items()), "")
@@ -293,7 +290,7 @@ class Display(ProgressListener):
             epoch_s = sum(seconds for name, seconds in ledger.items() if not name.startswith("compile"))
             running.total_s = time.monotonic() - running.began + left * epoch_s
         metric = main_metric(event["metrics"], self._metric)
-        running.quality = metric_text(metric, event["metrics"][metric]) if metric else ""
+        running.quality = quality_text(metric, event["metrics"][metric]) if metric else ""
         if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:
             self._line(f"running    {running.label}   {running.words()}")
 

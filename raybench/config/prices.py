@@ -13,8 +13,8 @@ from raybench.core.cell import CellDevice
 from raybench.core.text import names_text
 from raybench.devices import hosted
 from raybench.errors import FileError, Problem, UsageError, close, near_file, nearest
-from raybench.results.attempt import Attempt
 from raybench.results.grid_request import GridRequest
+from raybench.results.run_table import Run
 
 NAMES = ("device", "model", "kind")
 """Columns with the name of a device: any of them may have its name in the grid, its model or its kind."""
@@ -113,7 +113,7 @@ class PriceList:
                 return known[text.casefold()].of_all(device)
         return None if self.currency and self.currency != currency else own
 
-    def applied(self, request: GridRequest, attempts: Iterable[Attempt]) -> tuple[GridRequest, str]:
+    def applied(self, request: GridRequest, attempts: Iterable[Run]) -> tuple[GridRequest, str]:
         """Return a request with these prices, and a note on those that match no device of it."""
         runs = {run.cell_id: run for run in attempts if run.cell}
         cells, devices = [], []

@@ -83,12 +83,17 @@ class CellDevice:
     @property
     def devices_per_node(self) -> int:
         """The number of devices on each node that share each batch."""
-        return (self.devices or 1) // self.node_count
+        return self.world_size // self.node_count
 
     @property
     def known_count(self) -> int:
         """The count; 1 if it is not known."""
         return self.count if isinstance(self.count, int) and self.count > 0 else 1
+
+    @property
+    def world_size(self) -> int:
+        """The number of devices that share each batch; 1 if it is not known."""
+        return self.devices or 1
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ class Recipe(Settings):
     @classmethod
     def from_cell(cls, cell: Cell) -> Self:
         """Read the recipe from a cell's settings."""
-        return cls(**vars(cell.settings), replicas=cell.device.replicas, devices=cell.device.devices or 1)
+        return cls(**vars(cell.settings), replicas=cell.device.replicas, devices=cell.device.world_size)
 
     @property
     def evaluation_batch(self) -> int:

@@ -20,6 +20,17 @@ SECTIONS = (
     "checkpoint",
     "other",
 )
+STEADY = ("train", "input_wait")
+"""Sections of an epoch of training, without compilation."""
+TRAINING = ("compile", *STEADY)
+"""Sections of an epoch of training."""
+
+
+def training_s(ledger: Mapping[str, float]) -> float:
+    """Seconds of training in a ledger: compile + train + input_wait."""
+    return sum(ledger.get(name, 0.0) for name in TRAINING)
+
+
 EPOCH_SECTIONS = ("compile", "train", "input_wait", "evaluate", "compile_evaluate", "checkpoint")
 COMPILATION = {"train": "compile", "evaluate": "compile_evaluate"}
 """The section that compilation in a section is charged to: in evaluation, it does not count as training time."""

@@ -254,7 +254,7 @@ def _check_memory(server: int, job: Job, trial: int) -> None:
             message += ": " + ", ".join(f"rank {rank} {size(each)}" for rank, each in sorted(by_rank.items()))
             largest, most = by_rank.most_common(1)[0]
             error |= {"rank": largest} if 2 * most > total else {}
-        elif (job.cell.device.devices or 1) > 1:
+        elif job.cell.device.world_size > 1:
             message += "; which rank used most is not known"
         raise _OutOfBounds(TrialStatus.OOM, error | {"message": message})
 

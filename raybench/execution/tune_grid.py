@@ -22,12 +22,11 @@ from ray.tune.result import RESULT_DUPLICATE
 from ray.tune.search import Searcher
 
 from raybench.core.events import ENDS, Event
+from raybench.core.ledger import training_s
 from raybench.core.status import TrialStatus
 from raybench.execution.node_server import Key
 from raybench.execution.ray_nodes import NODE_ID
 from raybench.execution.ray_settings import OWN
-from raybench.results.epoch_decoding import epoch_of
-from raybench.results.timing import epoch_seconds
 
 LOSSES = (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError)
 """Errors of a call whose actor, or the node of it, is lost or not there yet."""
@@ -96,7 +95,7 @@ class GridTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
         while True:
             event = self._next_event()
             if event["event"] == "epoch_ended":
-                seconds = epoch_seconds(epoch_of(event["epoch"], event))
+                seconds = training_s(event["ledger"])
                 self._result = {"epoch": event["epoch"], "epoch_s": seconds, **event["metrics"]}
                 return self._result
             if event["event"] in ENDS:

@@ -12,12 +12,7 @@ from pathlib import Path
 import psutil
 
 from raybench.devices.host import usable_cores
-
-BUSY_PART = 0.1
-"""Tolerated load by other programs as a fraction of the cores: an idle system uses a few percent of two cores."""
-
-BUSY_CORES = 0.5
-"""The same limit in cores, for many cores: evenly divided work waits for the slowest core."""
+from raybench.monitoring.summary import is_busy
 
 SECONDS = 1.0
 """Minimum seconds of a measurement: the kernel counts processor time in steps of 10 ms per core."""
@@ -94,7 +89,7 @@ class HostLoad:
     @property
     def high(self) -> bool:
         """Return whether it is enough to change trial times."""
-        return self.busy >= min(BUSY_PART * self.cores, BUSY_CORES)
+        return is_busy(self.busy, self.cores)
 
     def __str__(self) -> str:
         return f"{min(self.busy, self.cores):.1f} of {self.cores} cores"

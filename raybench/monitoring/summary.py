@@ -24,6 +24,15 @@ Window = tuple[float, float]
 LEAST_S = 0.5
 """Minimum seconds for a meaningful share of processor time: the kernel counts it in steps of 10 ms per core."""
 
+BUSY_PART, BUSY_CORES = 0.1, 0.5
+"""Tolerated load by other programs, as a fraction of the cores and in cores: the system, Ray and the sampler take a few
+percent of two; evenly divided work waits for the slowest of many cores, even if others keep only that one half busy."""
+
+
+def is_busy(used: float, cores: float) -> bool:
+    """Return whether other programs that use so many cores change the times of trials."""
+    return used >= min(BUSY_PART * cores, BUSY_CORES) > 0
+
 
 def moment(t: str) -> float:
     """A time of an event, in seconds since 1970."""

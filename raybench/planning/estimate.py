@@ -10,7 +10,7 @@ from typing import NamedTuple
 from raybench.core.cell import Cell
 from raybench.core.settings import SPEED, TRAINING
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
 
 OF_SPEED = {name for name, one in TRAINING.items() if SPEED in one.affects} - {"batch_size"} | {"steps_per_epoch"}
 """The settings that must be equal; a time is converted from one batch size to another."""
@@ -40,12 +40,12 @@ class Estimator:
     It uses the trials with the nearest batch size and assumes the same time per example.
     """
 
-    def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
+    def __init__(self, attempts: Iterable[Run] = ()) -> None:
         self._costs: dict[str, list[Cost]] = {}
         for attempt in attempts:
             self.learn(attempt)
 
-    def learn(self, attempt: Attempt) -> None:
+    def learn(self, attempt: Run) -> None:
         """Add a completed trial; the time of any other is not that of a whole trial."""
         if attempt.status == TrialStatus.COMPLETED and attempt.ledger:
             repeated_s, epochs = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH), max(1, len(attempt.epochs))

@@ -36,6 +36,7 @@ from raybench.errors import nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import NeedsNode, Placement, ResourceRequest, devices_and_replicas, find_placements
+from raybench.results.run_table import price_of
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import OF_NODES, SPECIAL, arithmetic, fill
 from raybench.workloads.parameters import Parameter, key_of
@@ -281,7 +282,8 @@ class Resolver:
         if budget.price is not None and not (price and price.per_hour):
             example = f"`devices: {{{device}: {{kind: {self._spec.profile(device).kind}, price_per_hour: 0.35}}}}`"
             raise self._spec.error("budget", f"needs the price of {device}; give it one, such as {example}")
-        seconds = budget.time or round((budget.price or 0.0) / (price.per_hour if price else 1.0) * 3600, 3)
+        price_per_s = price_of(1.0, price.per_hour) if price else None
+        seconds = budget.time or round((budget.price or 0.0) / (price_per_s or 1.0), 3)
         return {"seconds": seconds} | ({"compile": False} if budget.compile == "excluded" else {})
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:

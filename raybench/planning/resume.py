@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 
 from raybench.core.status import TrialStatus
 from raybench.planning.plan import Plan, Trial, WorkItem
-from raybench.results.attempt import Attempt, latest
 from raybench.results.history import GridHistory
 from raybench.results.machines import replaced
+from raybench.results.run_table import Run, latest
 
 
 def missing_work(plan: Plan, history: GridHistory, retry: Collection[str] = (), rerun: bool = False) -> list[WorkItem]:
@@ -34,13 +34,13 @@ def missing_work(plan: Plan, history: GridHistory, retry: Collection[str] = (), 
     return [WorkItem(trial, 1 + last.get(trial.trial_id, 0)) for trial in missing]
 
 
-def done_on_other_machines(plan: Plan, records: Iterable[Attempt]) -> dict[str, dict[int, Attempt]]:
+def done_on_other_machines(plan: Plan, records: Iterable[Run]) -> dict[str, dict[int, Run]]:
     """Return what other machines have done of the cells of a plan that cannot run here: by cell id, by repeat.
 
     There it is a different cell, because of the hardware or what is installed.
     """
     skipped = {cell.request_id: cell for cell in plan.cells if cell.skip}
-    done: dict[str, dict[int, Attempt]] = {}
+    done: dict[str, dict[int, Run]] = {}
     for run in latest(records).values():
         status, cell = TrialStatus.parse(run.status), skipped.get(run.request_id or "")
         if cell and status and not status.is_rerun and run.cell_id != cell.cell_id and run.repeat < cell.repeats:

@@ -7,12 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.analyze import analyze
+from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
-from raybench.analysis.bottleneck import unknown_mfu
 from raybench.analysis.compare import Limits, compare
 from raybench.analysis.measured import counted_units
-from raybench.checks.pretrial import PretrialChecks
 from raybench.core.events import now
 from raybench.core.secret_masking import redact
 from raybench.core.text import is_written, plural
@@ -20,11 +18,11 @@ from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report, make_report
-from raybench.results.attempt import Attempt
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
-from raybench.sources import load_grids
-from raybench.sources.result_tables import GridSource
+from raybench.results.run_table import Run
+from raybench.results.utilization import unknown_mfu
+from raybench.sources import GridSource, load_grids
 from raybench.tracking.store import is_store
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ def load_libraries() -> None:
 
 
 def from_attempts(
-    attempts: Iterable[Attempt],
+    attempts: Iterable[Run],
     request: GridRequest,
     baseline: Mapping[str, Any] | None = None,
     warnings: Iterable[str] = (),
@@ -74,10 +72,11 @@ def from_attempts(
             raise UsageError(problem)
         warnings += [problem] if counted else []
     request = replace(request, unit=wanted)
-    answer = analyze(attempts, request, _values(request, baseline or {}) or None, warnings)
+    analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
+    answer = analyzed.answer(warnings)
     if request.limits:
         try:
-            decision = tuple(sentences(compare(attempts, request, Limits(**request.limits))))
+            decision = tuple(sentences(compare(analyzed, Limits(**request.limits))))
         except UsageError as error:  # no run has the metric
             decision = (str(error),)
         answer = replace(answer, decision=decision)
@@ -93,9 +92,8 @@ def from_grid(
         everything: whether to include every configuration with results, not only those of the latest request.
         changes: `prices` and `unit` of `from_attempts`.
     """
-    attempts = grid.attempts
-    priced = zip(grid.attempts, (each.columns.get("price_per_hour") for each in grid.records), strict=True)
-    own_prices = {run.cell_id: price for run, price in priced if price is not None}
+    attempts = list(grid.runs)
+    own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
     request = grid.request
     if request and everything:  # the same command does not continue what it no longer has
         current = {cell.cell_id for cell in request.cells}
@@ -113,6 +111,8 @@ def from_grid(
 
 def history_warnings(history: GridHistory) -> list[str]:
     """Return warnings that follow from a grid's checks, and from damaged files."""
+    from raybench.checks.pretrial import PretrialChecks  # with all of planning, which a CSV does not need
+
     runs = list(history.attempts.values())
     cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
     return [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs), *history.warnings]
@@ -170,7 +170,7 @@ def one_grid(sources: Sequence[str], results: Path, grid: str | None = None) -> 
     if len(grids) > 1:
         names = sorted(each.name or "" for each in grids)
         raise UsageError(f"{where}: results of {len(names)} grids; choose one with --grid: {', '.join(names)}")
-    if not grids[0].records:
+    if not grids[0].runs:
         raise UsageError(f"{where}: no trial in it yet")
     return grids[0]
 

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
-from raybench.analysis.bottleneck import OVERHEAD
 from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.text import format_value
 from raybench.reporting import words
 from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
+from raybench.results.run_table import REPORTED
+from raybench.results.utilization import OVERHEAD
 
 STANDARD = frozenset({"train/loss", "train/accuracy", "val/loss", "val/accuracy"})
 """Metrics without a column of their own, unless one is that of quality; curves show the loss."""
@@ -84,6 +85,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     columns += [column(words.metric_name(name), f"metrics.{name}", drop=13 + n) for n, name in enumerate(own)]
+    for each in REPORTED:
+        text = percent if each.unit == "fraction" else words.number
+        columns.append(column(each.head, f"medians.{each.name}", text, drop=each.drop))
     columns.append(Column("limited by", list(map(_limit, shown)), drop=8))
     if not words.runs_text(answer):
         columns.append(Column("runs", [f"{each.completed}/{each.planned}" for each in shown], drop=2, right=True))

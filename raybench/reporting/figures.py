@@ -28,6 +28,7 @@ from raybench.errors import RaybenchError
 from raybench.reporting import words
 from raybench.reporting.columns import rows
 from raybench.reporting.layout import NOTHING
+from raybench.results.run_table import price_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -237,8 +238,8 @@ def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
     for each in shown:
         curves = curves_of[each.index]
         length = min(map(len, curves))
-        rate = each.price_per_hour / 3600 if by_price and each.price_per_hour else 1.0
-        x = [rate * fmean(curve[number][1] for curve in curves) for number in range(length)]
+        x = [fmean(curve[number][1] for curve in curves) for number in range(length)]
+        x = [price_of(seconds, each.price_per_hour) or 0.0 for seconds in x] if by_price else x
         values = [[scale * curve[number][2] for curve in curves] for number in range(length)]
         y, color = list(map(fmean, values)), colors[each.index]
         panel.plot(x, y, color=color, linestyle=next(styles[color]), linewidth=1.5)

@@ -1,91 +1,114 @@
-"""The answer as tables of pandas: the comparison, the effects and the best configurations."""
+"""Results as tables of pandas: trials and epochs, the comparison, the effects and the best configurations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raybench.analysis.answer import Answer
+from raybench.analysis.findings.finding import Finding
 from raybench.core.text import format_value
 from raybench.reporting.columns import at
-from raybench.results.columns import NUMBER, TEXT, WHOLE, YES_NO, Column
-from raybench.sources.result_tables import frame
+from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column
+from raybench.results.epoch_table import EPOCHS, epoch_columns
+from raybench.results.run_table import REPORTED, TRIALS, Run, cell_row
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 
-def _interval(name: str, unit: str, meaning: str, path: str = "") -> Iterator[Column]:
+class AnswerColumn(NamedTuple):
+    """A column of a table of answers, with the path of its value in a row or its answer, by default its name."""
+
+    name: str
+    dtype: str
+    unit: str
+    meaning: str
+    path: str = ""
+
+
+Described = Iterable[AnswerColumn | Column[Any]]
+"""Columns with their types."""
+
+
+def _interval(name: str, unit: str, meaning: str, path: str = "") -> Iterator[AnswerColumn]:
     """Yield the columns of a ratio, a difference or a summary and of the ends of its interval."""
     path, stem = path or name, f"{name}_" if name != "ratio" else ""
-    yield Column(name, NUMBER, unit, meaning, f"{path}.value")
+    yield AnswerColumn(name, NUMBER, unit, meaning, f"{path}.value")
     for side, end in (("lower", "low"), ("upper", "high")):
-        yield Column(f"{stem}{end}", NUMBER, unit, f"{side} end of its 95% interval", f"{path}.{end}")
+        yield AnswerColumn(f"{stem}{end}", NUMBER, unit, f"{side} end of its 95% interval", f"{path}.{end}")
 
 
-_GRID = Column("grid", TEXT, "", "the grid's name", "answer.grid")
-_METRIC = Column("metric", TEXT, "", "the metric of quality, such as val/accuracy", "answer.metric")
-_CAUTIONS = Column("cautions", TEXT, "", "marks of the cautions that concern it, separated by commas")
+_GRID = AnswerColumn("grid", TEXT, "", "the grid's name", "answer.grid")
+_METRIC = AnswerColumn("metric", TEXT, "", "the metric of quality, such as val/accuracy", "answer.metric")
+_CAUTIONS = AnswerColumn("cautions", TEXT, "", "marks of the cautions that concern it, separated by commas")
 
-TABLES: Mapping[str, Sequence[Column]] = {
+TABLES: Mapping[str, Sequence[AnswerColumn]] = {
     "comparison": (
         _GRID,
-        Column("label", TEXT, "", "the configuration's values on the axes that vary"),
-        Column("reference", TEXT, "", "the configuration it is compared with"),
-        Column("rank", WHOLE, "", "by quality with a budget, else by time to the target, else by time; from 1"),
-        Column("planned", WHOLE, "runs", "requested runs"),
-        Column("completed", WHOLE, "runs", "completed runs, which all numbers are of"),
-        Column("skip", TEXT, "", "the reason why it cannot run; missing if it can"),
-        Column("unit", TEXT, "", "the unit of work of times, prices and energies", "answer.unit.label"),
+        AnswerColumn("label", TEXT, "", "the configuration's values on the axes that vary"),
+        AnswerColumn("reference", TEXT, "", "the configuration it is compared with"),
+        AnswerColumn("rank", WHOLE, "", "by quality with a budget, else by time to the target, else by time; from 1"),
+        AnswerColumn("planned", WHOLE, "runs", "requested runs"),
+        AnswerColumn("completed", WHOLE, "runs", "completed runs, which all numbers are of"),
+        AnswerColumn("skip", TEXT, "", "the reason why it cannot run; missing if it can"),
+        AnswerColumn("unit", TEXT, "", "the unit of work of times, prices and energies", "answer.unit.label"),
         *_interval("time_s", "s", "steady time per unit, geometric mean over runs", "seconds"),
-        Column("rate_unit", TEXT, "", "what `rate` counts, such as tokens", "answer.unit.counted"),
+        AnswerColumn("rate_unit", TEXT, "", "what `rate` counts, such as tokens", "answer.unit.counted"),
         *_interval("rate", "1/s", "what is counted per second, such as tokens; geometric mean"),
         *_interval("ratio", "ratio", "speed relative to the reference; above 1 is faster"),
         _METRIC,
         *_interval("quality", "", "the metric after training, mean over runs"),
         *_interval("quality_difference", "", "quality minus that of the reference"),
-        Column("reached", WHOLE, "runs", "runs that reached the target", "to_target.reached"),
-        Column("tried", WHOLE, "runs", "runs that tried to reach the target", "to_target.tried"),
-        Column("to_target_s", NUMBER, "s", "expected time to the target, with restarts", "to_target.expected.value"),
+        AnswerColumn("reached", WHOLE, "runs", "runs that reached the target", "to_target.reached"),
+        AnswerColumn("tried", WHOLE, "runs", "runs that tried to reach the target", "to_target.tried"),
+        AnswerColumn(
+            "to_target_s", NUMBER, "s", "expected time to the target, with restarts", "to_target.expected.value"
+        ),
         *_interval("to_target_ratio", "ratio", "speed to the target relative to the reference", "to_target.ratio"),
-        Column("currency", TEXT, "", "of the prices, such as USD", "answer.currency"),
-        Column("price", NUMBER, "currency", "price of a unit of work"),
-        Column("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
-        Column("to_target_price", NUMBER, "currency", "expected price to the target", "to_target.price"),
-        Column("energy_j", NUMBER, "J", "energy of the device per unit of work"),
+        AnswerColumn("currency", TEXT, "", "of the prices, such as USD", "answer.currency"),
+        AnswerColumn("price", NUMBER, "currency", "price of a unit of work"),
+        AnswerColumn("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
+        AnswerColumn("to_target_price", NUMBER, "currency", "expected price to the target", "to_target.price"),
+        AnswerColumn("energy_j", NUMBER, "J", "energy of the device per unit of work"),
         *_interval("mfu", "fraction", "model FLOP/s over the measured peak, mean over runs", "mfu.share"),
-        Column("datasheet_mfu", NUMBER, "fraction", "model FLOP/s over the data sheet's peak", "mfu.datasheet"),
-        Column("communication", NUMBER, "fraction", "of a step's time for the exchange of gradients"),
-        Column("limited_by", TEXT, "", "compute, memory, input or overhead"),
+        AnswerColumn("datasheet_mfu", NUMBER, "fraction", "model FLOP/s over the data sheet's peak", "mfu.datasheet"),
+        AnswerColumn("communication", NUMBER, "fraction", "of a step's time for the exchange of gradients"),
+        *(
+            AnswerColumn(each.name, NUMBER, each.unit, f"{each.meaning}; median over runs", f"medians.{each.name}")
+            for each in REPORTED
+        ),
+        AnswerColumn("limited_by", TEXT, "", "compute, memory, input or overhead"),
         _CAUTIONS,
     ),
     "effects": (
         _GRID,
-        Column("axis", TEXT, "", "the axis"),
-        Column("value", TEXT, "", "its value"),
-        Column("other", TEXT, "", "the baseline's value"),
-        Column("pairs", WHOLE, "pairs", "pairs of configurations that differ in it alone", "sets"),
-        Column("runs", WHOLE, "runs", "smallest number of runs of a configuration in them"),
+        AnswerColumn("axis", TEXT, "", "the axis"),
+        AnswerColumn("value", TEXT, "", "its value"),
+        AnswerColumn("other", TEXT, "", "the baseline's value"),
+        AnswerColumn("pairs", WHOLE, "pairs", "pairs of configurations that differ in it alone", "sets"),
+        AnswerColumn("runs", WHOLE, "runs", "smallest number of runs of a configuration in them"),
         *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", "speed"),
         *_interval("to_target_ratio", "ratio", "the same of the times to the target", "to_target"),
         *_interval("efficiency", "fraction", "speed-up over the increase of `count` or `threads`"),
         *_interval("serial_share", "fraction", "part of the time that more of `count` or `threads` do not shorten"),
-        Column("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
-        Column("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
-        Column("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),
+        AnswerColumn("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
+        AnswerColumn("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
+        AnswerColumn("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),
         _METRIC,
         *_interval("quality_difference", "", "mean difference of quality"),
         _CAUTIONS,
     ),
     "best": (
         _GRID,
-        Column("criterion", TEXT, "", "such as fastest, first to target or cheapest"),
-        Column("label", TEXT, "", "the best configuration by it"),
-        Column("other", TEXT, "", "the configuration it is compared with"),
+        AnswerColumn("criterion", TEXT, "", "such as fastest, first to target or cheapest"),
+        AnswerColumn("label", TEXT, "", "the best configuration by it"),
+        AnswerColumn("other", TEXT, "", "the configuration it is compared with"),
         *_interval("ratio", "ratio", "relative to that; above 1 is better"),
         *_interval("quality_difference", "", "quality minus that of the other", "quality"),
-        Column("not_distinguishable", TEXT, "", "configurations not shown to be worse, separated by semicolons"),
+        AnswerColumn("not_distinguishable", TEXT, "", "configurations not shown to be worse, separated by semicolons"),
         _CAUTIONS,
     ),
 }
@@ -102,7 +125,7 @@ def comparison(answers: Sequence[Answer]) -> DataFrame:
             row |= {axis: v if isinstance(v, (int, float)) else format_value(v) for axis, v in values.items()}
             made.append(row | dict(each.metrics))
     grid, label, *others = TABLES["comparison"]
-    described = [Column(axis, _dtype(axis, made), "", "value of this axis") for axis in axes]
+    described = [AnswerColumn(axis, _dtype(axis, made), "", "value of this axis") for axis in axes]
     return frame(made, [grid, label, *described, *others])
 
 
@@ -133,7 +156,7 @@ def best(answers: Sequence[Answer]) -> DataFrame:
 def _row(table: str, answer: Answer, row: Any, **own: Any) -> dict[str, Any]:
     """Return the values of a row of a table: its own ones, those of an object, and those of its answer."""
     values = SimpleNamespace(**{**vars(row), **own, "answer": answer, "cautions": ", ".join(row.cautions)})
-    return {column.name: at(values, column.leaf or column.name) for column in TABLES[table]}
+    return {column.name: at(values, column.path or column.name) for column in TABLES[table]}
 
 
 def _labels(answer: Answer, *indices: int | None) -> str:
@@ -145,3 +168,64 @@ def _dtype(axis: str, made: Sequence[Mapping[str, Any]]) -> str:
     values = [row[axis] for row in made if axis in row]
     kinds: dict[str, type | tuple[type, ...]] = {YES_NO: bool, WHOLE: int, NUMBER: (int, float)}
     return next((name for name, kind in kinds.items() if all(isinstance(each, kind) for each in values)), TEXT)
+
+
+def trials(runs: Sequence[Run], findings: Mapping[int, Sequence[Finding]]) -> DataFrame:
+    """Return one row per run, with the codes of its findings (`raybench.analysis.findings.finding.findings`)."""
+    described = [column for column in TRIALS if not column.leaf]
+    cells: dict[int, dict[str, Any]] = {}
+    rows = []
+    for run in runs:
+        if id(run.cell) not in cells:  # its runs share it
+            cells[id(run.cell)] = cell_row(run.cell)
+        metrics = {} if run.is_diverged else run.last_metrics
+        row = {f"last_{name.replace('/', '_')}": value for name, value in metrics.items()}
+        row |= {f"{unit}_per_s": rate for unit, rate in run.rates.items()} | cells[id(run.cell)]
+        row |= {column.name: column.value(run) for column in described}
+        codes = ",".join(finding.code for finding in findings[id(run)])
+        rows.append(row | {"trial": run.name or run.trial, "findings": codes or None if run.status else None})
+    return frame(rows, TRIALS)
+
+
+def epochs(runs: Sequence[Run]) -> DataFrame:
+    """Return one row per epoch of each run."""
+    columns, sizes = list(map(epoch_columns, runs)), [len(run.epochs) for run in runs]
+    values = {
+        name: [
+            value for own, run in zip(columns, runs, strict=True) for value in own.get(name) or [None] * len(run.epochs)
+        ]
+        for name in dict.fromkeys(chain.from_iterable(columns))
+    }
+    return _typed(values, sum(sizes), EPOCHS)
+
+
+def frame(rows: Sequence[Mapping[str, Any]], described: Described) -> DataFrame:
+    """Return a frame with every described column, typed, then all other columns."""
+    names = dict.fromkeys(chain.from_iterable(rows))
+    return _typed({name: [row.get(name) for row in rows] for name in names}, len(rows), described)
+
+
+def _typed(values: Mapping[str, Sequence[Any]], size: int, described: Described) -> DataFrame:
+    from pandas import DataFrame
+
+    types = {column.name: column.dtype for column in described}
+    for name, own in values.items():
+        if name not in types:
+            types[name] = TEXT if any(isinstance(value, str) for value in own) else NUMBER
+    return DataFrame({name: _series(values.get(name, [None] * size), dtype) for name, dtype in types.items()})
+
+
+def _series(values: Sequence[Any], dtype: str) -> Series:
+    """Return a typed column; values of other types, as in a file that was edited by hand, become missing."""
+    from pandas import Series, to_datetime, to_numeric
+
+    series = Series(values, dtype=object)
+    if dtype == TIME:
+        return to_datetime(series, format="ISO8601", utc=True, errors="coerce").astype(dtype)
+    try:
+        return series.astype(dtype)
+    except (ValueError, TypeError, OverflowError):
+        if dtype == YES_NO:
+            return Series([value if isinstance(value, bool) else None for value in values], dtype=dtype)
+        numbers = to_numeric(series, errors="coerce").astype("float64")
+        return numbers if dtype == NUMBER else numbers.where(numbers % 1 == 0).astype(dtype)

@@ -16,7 +16,7 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import plural, printable_json
 from raybench.devices import hardware_text
 from raybench.reporting import words
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
 
 VERSION = 1
 """Version of the format of `as_json`; it is raised if a field changes its meaning, not for new fields."""
@@ -32,7 +32,7 @@ class Report:
         grid_file: the text of the grid file; empty if unknown.
         machines: a line for each kind of device on each host, with its number of runs.
         versions: versions by program, the most frequent first.
-        clocks: what timed the epochs of its runs, as in `Attempt.clock`.
+        clocks: what timed the epochs of its runs, as in `Run.clock`.
     """
 
     answer: Answer
@@ -43,7 +43,7 @@ class Report:
     clocks: Sequence[str] = ()
 
 
-def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", grid_file: str = "") -> Report:
+def make_report(answer: Answer, attempts: Iterable[Run], made: str = "", grid_file: str = "") -> Report:
     """Return the report of an answer."""
     runs = list(attempts)
     on_hosts = [run for run in runs if run.host]
@@ -63,7 +63,7 @@ def make_report(answer: Answer, attempts: Iterable[Attempt], made: str = "", gri
     )
 
 
-def _machine(run: Attempt) -> str:
+def _machine(run: Run) -> str:
     """The host of a run, its device and threads."""
     device = run.cell.device
     threads = run.runtime_conditions.get("threads", device.threads or None)

@@ -7,12 +7,14 @@ from functools import cached_property
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
+from raybench.analysis.findings.finding import findings
 from raybench.core.text import plural
 from raybench.errors import UsageError, nearest
 from raybench.reporting import build, frames
 from raybench.reporting.text import report_text
-from raybench.results import columns as c
-from raybench.sources.result_tables import GridSource, Record, tables
+from raybench.results.epoch_table import EPOCHS
+from raybench.results.run_table import TRIALS, Run
+from raybench.sources import GridSource
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,15 +68,11 @@ class Results:
         _ = changed._reports
         return changed
 
+    @property
+    def _runs(self) -> list[Run]:
+        return [run for grid in self._grids for run in grid.runs]
+
     @cached_property
-    def _tables(self) -> tuple[DataFrame, DataFrame]:
-        return tables(self._records)
-
-    @property
-    def _records(self) -> list[Record]:
-        return [record for grid in self._grids for record in grid.records]
-
-    @property
     def trials(self) -> DataFrame:
         """One row per trial: settings, status, times by every timing rule, accuracy, price.
 
@@ -86,15 +84,15 @@ class Results:
             >>> trials["status"].value_counts().to_dict()
             {'completed': 12}
         """
-        return self._tables[0]
+        return frames.trials(self._runs, findings(self._runs))
 
-    @property
+    @cached_property
     def epochs(self) -> DataFrame:
         """One row per epoch; `grid`, `trial` and `attempt` identify its trial.
 
         `columns` describes the columns, with units. Metrics have columns by their own names, such as `val/accuracy`.
         """
-        return self._tables[1]
+        return frames.epochs(self._runs)
 
     @cached_property
     def comparison(self) -> DataFrame:
@@ -144,7 +142,7 @@ class Results:
         """Description of every column: table, name, dtype, unit, meaning."""
         from pandas import DataFrame
 
-        described = {**frames.TABLES, "trials": c.TRIALS, "epochs": c.EPOCHS}
+        described = {**frames.TABLES, "trials": TRIALS, "epochs": EPOCHS}
         return DataFrame(
             [
                 {"table": table, **{name: getattr(column, name) for name in ("name", "dtype", "unit", "meaning")}}
@@ -170,7 +168,7 @@ class Results:
         Raises:
             UsageError: they are of several grids, or there are none.
         """
-        grids = [grid for grid in self._grids if grid.records]
+        grids = [grid for grid in self._grids if grid.runs]
         if len(grids) != 1:
             names = ", ".join(sorted(grid.name or "" for grid in grids))
             several = f"results of {len(grids)} grids ({names}): choose one with grid="
@@ -181,15 +179,14 @@ class Results:
     def _reports(self) -> list[Report]:
         if self._known_reports is not None:
             return list(self._known_reports)
-        return [build.from_grid(grid, self._baseline) for grid in self._grids if grid.records]
+        return [build.from_grid(grid, self._baseline) for grid in self._grids if grid.runs]
 
     @property
     def _answers(self) -> list[Answer]:
         return [report.answer for report in self._reports]
 
     def __repr__(self) -> str:
-        trials = {(record.grid, record.attempt.trial) for record in self._records}
-        cells = {(record.grid, record.attempt.cell_id) for record in self._records}
+        trials, cells = ({(run.grid, getattr(run, part)) for run in self._runs} for part in ("trial", "cell_id"))
         names = ", ".join(grid.name or "" for grid in self._grids) or "no grid"
         return f"Results({names}: {plural(len(cells), 'configuration')}, {plural(len(trials), 'run')})"
 

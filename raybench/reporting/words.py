@@ -21,7 +21,6 @@ from raybench.analysis.answer import (
     Summary,
     TrustLevel,
 )
-from raybench.analysis.bottleneck import COUNTED
 from raybench.analysis.ratios import scaled
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.identity import is_smoke
@@ -31,6 +30,7 @@ from raybench.core.repeats import percent
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
+from raybench.results.utilization import COUNTED
 
 PERCENT_BELOW = 1.1
 """Ratios nearer to 1 than this are written in percent in sentences: 6% faster."""

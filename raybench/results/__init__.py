@@ -1,1 +1,1 @@
-"""Results of a grid on disk: files of attempts, timing rules, and the columns of tables."""
+"""Results of a grid on disk: attempt files and executions, and the table of runs that is made of them."""

@@ -7,7 +7,7 @@ declared. To add a measurement, add one field here and its value to the event (`
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -36,42 +36,18 @@ class Combine(Enum):
         return round(value, 9) if isinstance(value, float) else value
 
 
-class Kind(Enum):
-    """The type of a field in an event. A damaged value is dropped."""
-
-    WHOLE = "a whole number"
-    COUNT = "a whole number; 0 if not known"
-    FLAG = "true or false"
-    NUMBER = "a finite number"
-    NUMBERS = "a map of names to finite numbers"
-    SECONDS = "a map of names to times"
-    SEQUENCE = "a list of numbers"
-    RECORDS = "a list of maps"
-
-    @property
-    def is_map(self) -> bool:
-        """Return whether its value maps names to numbers."""
-        return self in (Kind.NUMBERS, Kind.SECONDS)
-
-
-_NOTHING: Mapping[str, float] = MappingProxyType({})
-_EMPTY: Mapping[Kind, Any] = {Kind.COUNT: 0, Kind.FLAG: False, Kind.SEQUENCE: (), Kind.RECORDS: ()}
-
-
 @dataclass(frozen=True)
 class Quantity:
     """One number of an epoch, as the tables show it.
 
     Attributes:
         column: its column in the table of epochs.
-        unit: unit of the number; empty if it has none.
-        meaning: one-line description.
-        key: its key, if the field is a map.
-        missing: its value if the map lacks it.
+        unit, meaning: unit of the number, empty if it has none, and a one-line description.
+        key: its key, if the field is a map; `missing`: its value if the map lacks it.
         over_epochs: rule to combine a run's epochs for the table of trials; None if that table has no such column.
         total: the name of that column.
-        field: the field of `Epoch` that holds it.
-        dtype: type of its columns.
+        mlflow: its metric in MLflow; empty if it has none.
+        field, type: the field of `Epoch` that holds it, and its annotation.
     """
 
     column: str
@@ -81,13 +57,19 @@ class Quantity:
     missing: float | None = None
     over_epochs: Combine | None = None
     total: str = ""
+    mlflow: str = ""
     field: str = ""
-    kind: Kind = Kind.NUMBER
+    type: str = ""
+
+    @property
+    def dtype(self) -> str:
+        """The type of its columns, as pandas names it."""
+        return {"int": "Int64", "int | None": "Int64", "bool": "boolean"}.get(self.type, "float64")
 
     def of(self, epochs: Epochs) -> Sequence[Any]:
-        """Its value in each epoch; None if it is not known."""
+        """Its value in each epoch; None if it is not known, as 0 of a count."""
         values = epochs.column(self.field, self.key, self.missing)
-        return [value or None for value in values] if self.kind is Kind.COUNT else values
+        return [value or None for value in values] if self.type == "int" else values
 
 
 @dataclass(frozen=True)
@@ -95,43 +77,41 @@ class EpochField:
     """The declaration of a measured field.
 
     Attributes:
-        name: name in the event and of the attribute.
-        meaning: description.
+        name, type: name in the event and of the attribute, and its annotation.
         over_ranks: rule to combine the values of a trial's ranks.
         quantities: the numbers in it that tables show.
     """
 
     name: str
-    kind: Kind
-    meaning: str
+    type: str
     over_ranks: Combine
     quantities: tuple[Quantity, ...]
 
+    @property
+    def is_map(self) -> bool:
+        """Return whether its value maps names to numbers."""
+        return self.type.startswith("Mapping")
+
     def combine(self, values: Sequence[Any]) -> Any:
         """Combine the values of all ranks; for a map, per key."""
-        if not self.kind.is_map or self.over_ranks is Combine.FIRST:
+        if not self.is_map or self.over_ranks is Combine.FIRST:
             return self.over_ranks(values)
         return {name: self.over_ranks([value.get(name) for value in values]) for name in values[0]}
 
 
-def measured(kind: Kind, meaning: str, *quantities: Quantity, over_ranks: Combine = Combine.FIRST) -> Any:
-    """Declare a measured field of `Epoch`."""
-    declared = EpochField("", kind, meaning, over_ranks, quantities)
-    if kind.is_map:
-        return field(default_factory=lambda: _NOTHING, metadata={"declared": declared})
-    return field(default=_EMPTY.get(kind), metadata={"declared": declared})
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
-def _section(name: str, meaning: str, missing: float | None = 0.0) -> Quantity:
-    """A section of the ledger; `missing` is its time if an epoch's ledger lacks it."""
-    return Quantity(
-        column=f"{name}_s",
-        unit="s",
-        meaning=meaning,
-        key=name,
-        missing=missing,
-        over_epochs=Combine.SUM,
-    )
+def measured(default: Any, *quantities: Quantity, over_ranks: Combine = Combine.FIRST) -> Any:
+    """Declare a measured field of `Epoch` with its value if it is not known."""
+    metadata = {"declared": EpochField("", "", over_ranks, quantities)}
+    if default is _NOTHING:  # a dataclass refuses it as a default
+        return field(default_factory=lambda: _NOTHING, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def _section(name: str, meaning: str, missing: float | None = 0.0, mlflow: str = "") -> Quantity:
+    return Quantity(f"{name}_s", "s", meaning, name, missing, Combine.SUM, mlflow=mlflow)
 
 
 UNITS = "units/"
@@ -149,96 +129,71 @@ class Epoch:
 
     epoch: int
     t: str | None = None
-    steps: int = measured(
-        Kind.COUNT,
-        "optimizer steps taken; of a training function, batches",
-        Quantity("steps", "steps", "optimizer steps"),
-    )
+    steps: int = measured(0, Quantity("steps", "steps", "optimizer steps; of a training function, batches"))
     examples: int = measured(
-        Kind.COUNT,
-        "examples trained on",
+        0,
         Quantity("examples", "examples", "examples trained on", over_epochs=Combine.SUM, total="examples_done"),
         over_ranks=Combine.SUM,
     )
     ledger: Mapping[str, float] = measured(
-        Kind.SECONDS,
-        "seconds in each section",
+        _NOTHING,
         _section("train", "time in training steps"),
         # Some loops do not measure it.
         _section("input_wait", "waiting for the next batch; missing if not measured", missing=None),
-        _section("compile", "extra time of the first step of each new shape over a steady one"),
-        _section("evaluate", "time in evaluation"),
+        _section(
+            "compile", "extra time of the first step of each new shape over a steady one", mlflow="time/compile_s"
+        ),
+        _section("evaluate", "time in evaluation", 0.0, "time/evaluate_s"),
         _section("compile_evaluate", "compiling for evaluation"),
     )
     cpu_s: float | None = measured(
-        Kind.NUMBER,
-        "processor seconds of all threads of the process",
-        Quantity("cpu_s", "s", "processor time of the process"),
+        None,
+        Quantity("cpu_s", "s", "processor time of all threads of the process"),
         over_ranks=Combine.SUM,
     )
-    metrics: Mapping[str, float] = measured(
-        Kind.NUMBERS, "such as `val/accuracy`; each has a column, and a metric in MLflow"
-    )
+    metrics: Mapping[str, float] = measured(_NOTHING)
+    """Such as `val/accuracy`; each has a column, and a metric in MLflow."""
     memory_peak_bytes: int | None = measured(
-        Kind.WHOLE,
-        "peak memory of the device since the trial began, as the framework counts it",
+        None,
         Quantity(
             "peak_memory_bytes",
             "bytes",
             "peak memory of the device since the trial began, as the framework counts it; of the process if the device "
             "is the CPU",
             over_epochs=Combine.MAX,
+            mlflow="memory/peak_bytes",
         ),
         over_ranks=Combine.MAX,
     )
+    # Graphs of torch.compile and of XLA, TensorFlow's traces; None without a compiler.
     recompiles: int | None = measured(
-        Kind.WHOLE,
-        "compilations, as the framework counts them: graphs of torch.compile and of XLA, TensorFlow's traces; missing "
-        "without a compiler",
-        Quantity("recompiles", "", "compilations, as the framework counts them", over_epochs=Combine.SUM),
+        None, Quantity("recompiles", "", "compilations, as the framework counts them", over_epochs=Combine.SUM)
     )
+    # From the first mark in its stream to the last, with what it waited for in between and with compilation.
     device_s: Mapping[str, float] = measured(
-        Kind.SECONDS,
-        "seconds of `train` and of `evaluate` by the device's own clock, from the first mark in its stream to the "
-        "last, with what it waited for in between and with compilation; empty if it has no such clock",
+        _NOTHING,
         Quantity("device_train_s", "s", "train_s by the device's own clock, if it has one", key="train"),
         Quantity("device_evaluate_s", "s", "evaluate_s by the device's own clock, if it has one", key="evaluate"),
     )
-    settle_s: Mapping[str, float] = measured(
-        Kind.SECONDS,
-        "seconds that fetching a value which depends on the last training step took after `train` was closed: "
-        "microseconds if the clock had waited for the work, the rest of the queue if it had not; evaluation has none, "
-        "because its sums are fetched inside its section",
-    )
-    step_s: Sequence[float] = measured(
-        Kind.SEQUENCE,
-        "mean seconds of a step (forward, backward and update, and its batch if the device makes it) in each of at "
-        "most 64 consecutive blocks of steps of equal length, the last of which may be shorter, without the first step "
-        "of a new shape; empty if single steps are not timed",
-    )
-
-    partial: bool = measured(
-        Kind.FLAG,
-        "whether the budget ended it early",
-        Quantity("partial", "", "whether the trial's budget ended it early"),
-    )
-    optimizer_steps: int = measured(
-        Kind.COUNT,
-        "of a training function: steps of its optimizer, fewer than batches if gradients are accumulated; of several "
-        "optimizers, those of the one that took most",
-    )
-    epochs_in_read: int | None = measured(
-        Kind.WHOLE,
-        "of a command: the epochs whose lines arrived together, if several; their times are not known singly",
-    )
-    units: Mapping[str, float] = measured(
-        Kind.NUMBERS, "of a training function: what it counts, such as tokens", over_ranks=Combine.SUM
-    )
-    optimizers: tuple[Mapping[str, Any], ...] = measured(
-        Kind.RECORDS,
-        "of a training function: `class`, `lr` and `weight_decay` of each optimizer and parameter group in its first "
-        "step of the epoch",
-    )
+    settle_s: Mapping[str, float] = measured(_NOTHING)
+    """Seconds that fetching a value which depends on the last training step took after `train` was closed: microseconds
+    if the clock had waited for the work, the rest of the queue if it had not. Evaluation has none, because its sums are
+    fetched inside its section."""
+    step_s: Sequence[float] = measured(())
+    """Mean seconds of a step (forward, backward and update, and its batch if the device makes it) in each of at most 64
+    consecutive blocks of steps of equal length, the last of which may be shorter, without the first step of a new
+    shape; empty if single steps are not timed."""
+    partial: bool = measured(False, Quantity("partial", "", "whether the trial's budget ended it early"))
+    optimizer_steps: int = measured(0)
+    """Of a training function: steps of its optimizer, fewer than batches if gradients are accumulated; of several
+    optimizers, those of the one that took most."""
+    epochs_in_read: int | None = measured(None)
+    """Of a command: the epochs whose lines arrived together, if several; their times are not known singly."""
+    units: Mapping[str, float] = measured(_NOTHING, over_ranks=Combine.SUM)
+    """Of a training function: what it counts, such as tokens."""
+    optimizers: tuple[Mapping[str, Any], ...] = measured(())
+    """Of a training function: `class`, `lr` and `weight_decay` of each optimizer and parameter group in its first step
+    of the epoch."""
 
     @property
     def counts(self) -> Mapping[str, float]:
@@ -246,43 +201,18 @@ class Epoch:
         return {"examples": self.examples, **self.units} if self.examples else self.units
 
 
-def _fields() -> tuple[EpochField, ...]:
-    declared_fields = []
-    for entry in fields(Epoch):
-        if declared := entry.metadata.get("declared"):
-            quantities = tuple(
-                replace(
-                    quantity,
-                    field=entry.name,
-                    kind=declared.kind,
-                    total=quantity.total or quantity.column,
-                )
-                for quantity in declared.quantities
-            )
-            declared_fields.append(replace(declared, name=entry.name, quantities=quantities))
-    return tuple(declared_fields)
+def _declared(entry: Field[Any]) -> EpochField:
+    declared: EpochField = entry.metadata["declared"]
+    name, kind = entry.name, str(entry.type)
+    own = tuple(replace(q, total=q.total or q.column, field=name, type=kind) for q in declared.quantities)
+    return replace(declared, name=name, type=kind, quantities=own)
 
 
-EPOCH_FIELDS = _fields()
+EPOCH_FIELDS = tuple(_declared(entry) for entry in fields(Epoch) if "declared" in entry.metadata)
 """Every measured field of an epoch."""
 
 QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
 """Every number of an epoch that tables show, except metrics and values derived from these numbers."""
-
-
-def epoch_of_columns(number: int, t: str | None, row: Mapping[str, Any]) -> Epoch:
-    """An epoch from a row of the table of epochs; columns with a slash are metrics, or counts: `units/tokens`."""
-    named = {name: row[name] for name in row if "/" in name and row[name] is not None}
-    units = {name.removeprefix(UNITS): count for name, count in named.items() if name.startswith(UNITS)}
-    metrics = {name: value for name, value in named.items() if not name.startswith(UNITS)}
-    values: dict[str, Any] = {"metrics": metrics, "units": units}
-    for quantity in QUANTITIES:
-        value = row.get(quantity.column)
-        if value is not None and quantity.key:
-            values.setdefault(quantity.field, {})[quantity.key] = value
-        elif value is not None:
-            values[quantity.field] = value
-    return Epoch(number, t, **values)
 
 
 def is_steady(number: int, warmup: int, gaps: Collection[int] = (), epochs: float = 0) -> bool:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Any, overload
+from typing import Any, Self, overload
 
-from raybench.results.epoch import EPOCH_FIELDS, Epoch, Kind
+from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, UNITS, Epoch
 
 _FIELDS = ("epoch", "t", *(each.name for each in EPOCH_FIELDS))
-_MAPS = frozenset(each.name for each in EPOCH_FIELDS if each.kind.is_map)
-_CODES = {Kind.NUMBER: "d", Kind.WHOLE: "q", Kind.COUNT: "q"}
-_TYPES = {"epoch": "q"} | {each.name: _CODES[each.kind] for each in EPOCH_FIELDS if each.kind in _CODES}
+_MAPS = frozenset(each.name for each in EPOCH_FIELDS if each.is_map)
+_CODES = {"float | None": "d", "int | None": "q", "int": "q"}
+_TYPES = {"epoch": "q"} | {each.name: _CODES[each.type] for each in EPOCH_FIELDS if each.type in _CODES}
 """Types of the arrays of fields that are numbers."""
 
 _values_of = attrgetter(*_FIELDS)
 _MISSING = dict(zip(_FIELDS, _values_of(Epoch(0)), strict=True))
+_OF_TABLE = {each.column: (each.field, each.key) for each in QUANTITIES} | {"epoch": ("epoch", ""), "ended": ("t", "")}
+"""Field and name in a map of what a column of the table of epochs has."""
 
 
 class Epochs(Sequence[Epoch]):
@@ -34,6 +36,26 @@ class Epochs(Sequence[Epoch]):
     def __init__(self, rows: Iterable[Any] = ()) -> None:
         self._added, self._columns = list(rows), dict[str, Any]()
         self._places: Sequence[int] = range(0)
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Sequence[Any]]) -> Self:
+        """Return epochs from columns by their names in the table of epochs; None is a missing value.
+
+        Columns with a slash are metrics, or counts such as `units/tokens`; others that are not measured are left out.
+        """
+        epochs = cls()
+        epochs._places = range(len(columns["epoch"]))
+        for name, values in columns.items():
+            of_slash = ("units", name.removeprefix(UNITS)) if name.startswith(UNITS) else ("metrics", name)
+            field, key = of_slash if "/" in name else _OF_TABLE.get(name, ("", ""))
+            if not field or values.count(None) == len(values):
+                continue
+            if key:
+                epochs._columns.setdefault(field, {})[key] = _numbers(values)
+            else:
+                known = [_MISSING[field] if value is None else value for value in values]
+                epochs._columns[field] = _numbers(known, _TYPES[field]) if field in _TYPES else known
+        return epochs
 
     def add(self, row: Any) -> None:
         """Add an epoch; it is kept as it is until the epochs are read."""
@@ -91,6 +113,14 @@ class Epochs(Sequence[Epoch]):
         """The epochs at some places, in the same columns."""
         self.compact()
         return self._part([self._places[place] for place in places])
+
+    def with_metrics_divided(self, names: Collection[str], divisor: float) -> Epochs:
+        """The same epochs with some metrics divided by a number."""
+        part, metrics = self.at(range(len(self))), dict(self._columns.get("metrics", {}))
+        for name in metrics.keys() & names:
+            metrics[name] = _numbers([None if value is None else value / divisor for value in metrics[name]])
+        part._columns = {**self._columns, "metrics": metrics}
+        return part
 
     def _part(self, places: Sequence[int]) -> Epochs:
         part = Epochs()

@@ -13,10 +13,10 @@ from raybench.core.job import Target
 from raybench.core.repeats import RepeatRule
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import Attempt
 from raybench.results.executions import as_name
 from raybench.results.history import GridHistory
 from raybench.results.parsing import cell_in
+from raybench.results.run_table import Run
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class GridRequest:
     def from_json(cls, tree: Mapping[str, Any], text: str = "") -> Self | None:
         """Read a request that `to_json` wrote; None if it is damaged."""
         try:
-            cells = [PlannedCell(**{**cell, "content": cell_in(cell["content"])}) for cell in tree["cells"]]
+            cells = [PlannedCell(**{**cell, "content": cell_in(json.dumps(cell["content"]))}) for cell in tree["cells"]]
             target = Target(**tree["target"]) if tree["target"] else None
             rule = RepeatRule(**tree["rule"]) if tree.get("rule") else None
             request = cls(**{**tree, "cells": cells, "target": target, "text": text, "rule": rule})
@@ -246,13 +246,13 @@ _AXES: Mapping[str, str] = {
 """Names of axes other than settings, by their place in a cell."""
 
 
-def request_of_runs(name: str, attempts: Iterable[Attempt], prices: Mapping[str, float] | None = None) -> GridRequest:
+def request_of_runs(name: str, attempts: Iterable[Run], prices: Mapping[str, float] | None = None) -> GridRequest:
     """Return the request that attempts imply, if none was saved, as for a CSV file.
 
     Every cell is included, with the fields of cells that differ as axes. A value that follows from the device is no
     axis, because the device's name implies it.
     """
-    by_cell: dict[str, list[Attempt]] = {}
+    by_cell: dict[str, list[Run]] = {}
     for attempt in attempts:
         by_cell.setdefault(attempt.cell_id, []).append(attempt)
     runs = {cell_id: next((each for each in group if each.cell), group[0]) for cell_id, group in by_cell.items()}
@@ -283,7 +283,7 @@ def _varies(axis: str, axes: Mapping[str, Mapping[str, Any]]) -> bool:
     return any(len(each) > 1 for each in values.values())
 
 
-def _axes(attempt: Attempt) -> dict[str, Any]:
+def _axes(attempt: Run) -> dict[str, Any]:
     """Return an attempt's values on all possible axes, by their names in a grid file."""
     leaves = attempt.cell.leaves
     device = attempt.profile or leaves.get("device.kind")

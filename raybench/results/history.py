@@ -10,11 +10,11 @@ from threading import Lock
 from typing import Self
 
 from raybench.core import events
-from raybench.core.events import Event
+from raybench.core.events import Event, to_line
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.errors import UsageError
-from raybench.results.attempt import Attempt, Key, attempt_in, key_of
+from raybench.results.attempt_file import decoded, run_in, take
 from raybench.results.epochs import Epochs
 from raybench.results.executions import Execution
 from raybench.results.folder import (
@@ -27,6 +27,7 @@ from raybench.results.folder import (
     execution_files,
     read_events,
 )
+from raybench.results.run_table import Key, Run
 
 LOST = {"type": "Lost", "message": "its driver ended before it did"}
 
@@ -48,7 +49,7 @@ class GridHistory:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.attempts: dict[Key, Attempt] = {}
+        self.attempts: dict[Key, Run] = {}
         self.checks: list[Event] = []
         self.executions: list[Execution] = []
         self.damaged: list[str] = []
@@ -94,20 +95,20 @@ class GridHistory:
             if attempt.status is None:
                 end = events.trial_ended(*attempt.key, TrialStatus.LOST, error=LOST)
                 add_event(attempt_folder(self.folder, attempt.trial, attempt.run), end)
-                attempt.take(end)
+                self.take(end)
 
     def take(self, event: Event, run: str | None = None) -> None:
         """Apply an event of a running trial or check."""
+        line = to_line(event).encode()
         with self._lock:
-            key = key_of(event)
-            if key:
-                attempt = self.attempts.setdefault(key, Attempt(*key))
-                attempt.take(event)
-                attempt.run = attempt.run or run
-            elif event["event"] == "check_ended":
+            if own := decoded(line):
+                key = own.trial, own.attempt
+                attempt = self.attempts.setdefault(key, Run(trial=key[0], attempt=key[1], run=run))
+                take(attempt, own, line)
+            elif event.get("event") == "check_ended":
                 self.checks.append(event)
 
-    def snapshot(self, key: Key) -> Attempt:
+    def snapshot(self, key: Key) -> Run:
         """A copy of an attempt that later events do not change."""
         with self._lock:
             return replace(self.attempts[key], epochs=Epochs(self.attempts[key].epochs))
@@ -125,7 +126,7 @@ def _paths(folders: Iterable[Path], kind: str) -> list[Path]:
     return [path for folder in folders for path in event_files(folder, kind)]
 
 
-def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]:
+def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Run]:
     """The attempts of folders; a run that several have counts once.
 
     Raises:
@@ -142,7 +143,7 @@ def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]
                 raise UsageError(f"{known} and {path} differ, although they are of the same run; leave one of them out")
     found = []
     for (trial, run), path in paths.items():
-        attempt = attempt_in(path.read_bytes(), str(path), damaged)
+        attempt = run_in(path.read_bytes(), str(path), damaged)
         if attempt and attempt.trial == trial:
             attempt.run = run
             found.append(attempt)
@@ -151,12 +152,12 @@ def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Attempt]
     return found
 
 
-def _numbered(found: Iterable[Attempt]) -> dict[Key, Attempt]:
+def _numbered(found: Iterable[Run]) -> dict[Key, Run]:
     """Return attempts in the order of their starts, numbered by trial, as two machines may have used a number twice."""
-    by_trial: dict[str, list[Attempt]] = {}
+    by_trial: dict[str, list[Run]] = {}
     for attempt in sorted(found, key=lambda each: each.started or each.ended or ""):
         by_trial.setdefault(attempt.trial, []).append(attempt)
-    numbered: dict[Key, Attempt] = {}
+    numbered: dict[Key, Run] = {}
     for same_trial in by_trial.values():
         number = 0
         for attempt in sorted(same_trial, key=lambda each: (each.attempt, each.started or each.ended or "")):

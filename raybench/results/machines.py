@@ -9,10 +9,10 @@ from typing import Any
 from raybench.core.identity import trial_id
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import Attempt, Key, latest
 from raybench.results.executions import MILLISECONDS, as_name
 from raybench.results.grid_request import GridRequest, unite
 from raybench.results.history import GridHistory
+from raybench.results.run_table import Key, Run, latest
 
 
 def replaced(history: GridHistory) -> set[Key]:
@@ -29,7 +29,7 @@ def replaced(history: GridHistory) -> set[Key]:
     return found
 
 
-def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[list[Attempt], GridRequest | None]:
+def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[list[Run], GridRequest | None]:
     """Return the attempts of a grid and its request as they belong together.
 
     A repeat that several machines ran counts as that many repeats. The warm-up epochs are those of the request, not
@@ -58,25 +58,25 @@ def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[lis
     return attempts, replace(request, cells=cells)
 
 
-def _with_warmup(attempt: Attempt, warmup_epochs: int | None) -> Attempt:
+def _with_warmup(attempt: Run, warmup_epochs: int | None) -> Run:
     if not attempt.cell or warmup_epochs in (None, attempt.cell.warmup_epochs):
         return attempt
     return replace(attempt, cell=replace(attempt.cell, warmup_epochs=warmup_epochs))
 
 
-def _as_further_repeats(attempts: Mapping[Key, Attempt], repeats: Mapping[str, int]) -> dict[Key, Attempt]:
+def _as_further_repeats(attempts: Mapping[Key, Run], repeats: Mapping[str, int]) -> dict[Key, Run]:
     """Count a repeat that several machines ran as that many repeats of the cell.
 
     Of two attempts at a trial for one results folder or on one machine, the later one replaces the earlier one.
     """
-    by_trial: dict[str, list[Attempt]] = {}
+    by_trial: dict[str, list[Run]] = {}
     for attempt in attempts.values():
         by_trial.setdefault(attempt.trial, []).append(attempt)
     next_repeat = dict(repeats)
     for same_trial in by_trial.values():
         cell = same_trial[0].cell_id
         next_repeat[cell] = max(same_trial[0].repeat + 1, next_repeat.get(cell, 0))
-    renamed: list[Attempt] = []
+    renamed: list[Run] = []
     for same_trial in by_trial.values():
         cell = same_trial[0].cell_id
         own, *others = _by_machine(same_trial)
@@ -87,12 +87,12 @@ def _as_further_repeats(attempts: Mapping[Key, Attempt], repeats: Mapping[str, i
     return {attempt.key: attempt for attempt in renamed}
 
 
-def _by_machine(attempts: Iterable[Attempt]) -> list[list[Attempt]]:
+def _by_machine(attempts: Iterable[Run]) -> list[list[Run]]:
     """Group the attempts at one trial by results folder, and these by the machine of the attempt that counts."""
-    origins: dict[str | None, list[Attempt]] = {}
+    origins: dict[str | None, list[Run]] = {}
     for attempt in attempts:
         origins.setdefault(attempt.origin, []).append(attempt)
-    machines: dict[Any, list[Attempt]] = {}
+    machines: dict[Any, list[Run]] = {}
     for group in origins.values():
         (last,) = latest(group).values()
         machines.setdefault((last.host.get("name"), last.host.get("machine_id")), []).extend(group)

@@ -4,26 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from raybench.core.secret_masking import redact
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
-from raybench.results.attempt import latest
 from raybench.results.folder import grids_in, has_results
-from raybench.results.grid_request import latest_request
+from raybench.results.grid_request import GridRequest, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
+from raybench.results.run_table import Run, latest
 from raybench.sources import epochs_csv
-from raybench.sources.result_tables import GridSource, Record, prices
 from raybench.tracking.store import downloaded, is_store, store_from_uri
 
 TWO_SCRIPTS = "raybench run -- python OLD.py --vs python NEW.py"
 """How to compare two scripts, for messages."""
 
 Attempts = Literal["latest", "all"]
+
+
+@dataclass(frozen=True)
+class GridSource:
+    """The results of one grid in a source.
+
+    Attributes:
+        name: the grid's name; None if the source does not name it.
+        runs: every attempt.
+        history: what its files say; None if the source is a table, such as a CSV file.
+        request: the request of the grid's last execution, if it was recorded.
+    """
+
+    name: str | None
+    runs: Sequence[Run]
+    history: GridHistory | None = None
+    request: GridRequest | None = None
 
 
 def load_grids(
@@ -44,7 +60,7 @@ def load_grids(
     sources = [str(source)] if isinstance(source, (str, Path)) else list(map(str, source))
     if not sources:
         raise UsageError("load: there is no source; name at least one")
-    listed: list[Record] = []
+    listed: list[Run] = []
     repeats: epochs_csv.Repeats = {}
     folders: dict[str, list[Path]] = {}
     with ExitStack() as stack:
@@ -65,28 +81,27 @@ def load_grids(
             where = ", ".join(map(redact, sources))
             raise UsageError(f"{where}: no results of a grid {grid}" + (f"; {nearest(grid, known)}" if known else ""))
     if attempts == "latest":
-        return [replace(each, records=_latest(each.records)) for each in grids]
+        return [replace(each, runs=list(latest(each.runs).values())) for each in grids]
     return grids
 
 
 def of_history(name: str, history: GridHistory) -> GridSource:
     """Return the results of a grid that are in files, with prices and requests if known."""
-    attempts, request = as_requested(history, latest_request(history))
-    if request is None:
-        return GridSource(name, [Record(attempt, name) for attempt in attempts], history)
-    priced, current = prices(request.cells), {cell.cell_id for cell in request.cells}
-    records = [
-        Record(
-            attempt,
-            name,
-            {
-                "current": attempt.cell_id in current,
-                "price_per_hour": priced.get(attempt.cell_id, priced.get(attempt.profile)),
-            },
+    runs, request = as_requested(history, latest_request(history))
+    priced = [] if request is None else [cell for cell in request.cells if cell.price_per_hour is not None]
+    # Those that were not requested have the price of their device.
+    prices = {key: cell.price_per_hour for cell in priced for key in (cell.axes.get("device"), cell.cell_id)}
+    requested = {cell.cell_id for cell in request.cells} if request else None
+    rows = [
+        replace(
+            run,
+            grid=run.grid or name,
+            current=None if requested is None else run.cell_id in requested,
+            price_per_hour=prices.get(run.cell_id, prices.get(run.profile)),
         )
-        for attempt in attempts
+        for run in runs
     ]
-    return GridSource(name, records, history, request)
+    return GridSource(name, rows, history, request)
 
 
 def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
@@ -112,14 +127,9 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
     raise UsageError(f"{source}: {kind if path.exists() else 'there is no such file or folder'}")
 
 
-def _latest(found: Sequence[Record]) -> list[Record]:
-    by_attempt = {id(record.attempt): record for record in found}
-    return [by_attempt[id(attempt)] for attempt in latest(record.attempt for record in found).values()]
-
-
-def _by_grid(found: Sequence[Record]) -> list[GridSource]:
+def _by_grid(runs: Sequence[Run]) -> list[GridSource]:
     """Return the grids of a table."""
-    grids: dict[str | None, list[Record]] = {}
-    for record in found:
-        grids.setdefault(record.attempt.grid or record.grid, []).append(record)
-    return [GridSource(name, own_records) for name, own_records in grids.items()]
+    grids: dict[str | None, list[Run]] = {}
+    for run in runs:
+        grids.setdefault(run.grid, []).append(run)
+    return [GridSource(name, own) for name, own in grids.items()]

@@ -1,7 +1,7 @@
 """A plain CSV of epochs, with one line per epoch and trial.
 
 Any program may write it. The first line names the columns, by the names they have in the tables
-(`raybench.results.columns`):
+(`raybench.results.run_table`):
 
 - `trial` and `epoch`, and one of `train_s`, `epoch_s` (the whole epoch) or `elapsed_s` (since training began);
 - optional columns of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `compile_evaluate_s`, `cpu_s`,
@@ -27,43 +27,41 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from raybench.core.identity import digest, trial_id
-from raybench.core.job import Target
 from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.errors import FileError, Problem, close, nearest
-from raybench.results import timing
-from raybench.results.attempt import Attempt
-from raybench.results.columns import EPOCHS, NUMBER, TEXT, TIME, TRIALS, WHOLE, YES_NO, Column
-from raybench.results.epoch import UNITS, Epoch, epoch_of_columns
+from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO
+from raybench.results.epoch import UNITS
+from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 from raybench.results.parsing import LARGEST
-from raybench.sources.result_tables import LEAVES, Record, cell_of
+from raybench.results.run_table import CELL, OPENING, TRIALS, Run, run_of
 
 SHOWN = 10
 """Maximum number of problems of a file that are printed; of more, their number is."""
 
-_CELL = {column.name for column in LEAVES.values()}
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
-_LEDGER = ("setup", "data", "build")
-_TRIAL = ("grid", "trial", "attempt", "repeat", "status", "label", "host", "device", "seed", "price_per_hour")
-_OF_TRIALS = {*_CELL, *_TARGET, *_TRIAL, "wall_s", "template_import_s", *(f"{name}_s" for name in _LEDGER)}
-_OF_WHICH_TRIAL = {*_CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
+_WHICH = {*CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
 """Columns that tell trials apart if there is no column `trial`."""
+_OF_TRIALS = {*_WHICH, *_TARGET, *OPENING, "trial", "status", "price_per_hour", "wall_s", "template_import_s"}
 _OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
 OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
 """Format of raybench's own trial names, which contain cell and repeat."""
 
-KNOWN: Mapping[str, Column] = {
-    column.name: column for column in (*TRIALS, *EPOCHS) if column.name in _OF_TRIALS | _OF_EPOCHS
+KNOWN: Mapping[str, str] = {
+    column.name: column.dtype for column in (*TRIALS, *EPOCHS) if column.name in _OF_TRIALS | _OF_EPOCHS
 }
+"""The types of all columns but those of metrics and counts."""
+
 TIMES = ("train_s", "epoch_s", "elapsed_s")
 """Columns for the time of an epoch, in order of preference."""
 
@@ -80,23 +78,11 @@ KERAS = {
 }
 """Column names of Keras's `CSVLogger`, with the corresponding metrics."""
 
-
-@dataclass
-class _Trial:
-    line: int
-    values: dict[str, Any]
-    epochs: dict[int, Epoch] = field(default_factory=dict)
-    lines: dict[int, int] = field(default_factory=dict)
-    joules: dict[int, float] = field(default_factory=dict)
-    last: tuple[int, bool] = (0, False)
-    """Its last epoch, and whether a loss of it is not finite."""
+Repeats = dict[str, dict[int, tuple[Path, str, int]]]
+"""The file, the name and the line of the trial of each repeat, by cell."""
 
 
-Repeats = dict[str, dict[int, tuple[Path, _Trial]]]
-"""The file and the trial of each repeat, by cell."""
-
-
-def load_csv(path: Path, known: Repeats | None = None) -> list[Record]:
+def load_csv(path: Path, known: Repeats | None = None) -> list[Run]:
     """Load every trial of a CSV of epochs.
 
     Args:
@@ -108,223 +94,224 @@ def load_csv(path: Path, known: Repeats | None = None) -> list[Record]:
     """
     reader = _Reader(path)
     reader.read()
-    if not reader.problems and not reader.trials:
-        reader.problem(1, "", "no epoch in it")
-    records = [] if reader.problems else list(reader.records({} if known is None else known))
+    runs = [] if reader.problems else list(reader.runs({} if known is None else known))
     if reader.problems:
         raise FileError(reader.problems, SHOWN)
-    return records
+    return runs
+
+
+@dataclass
+class _Trial:
+    """The rows of a trial, in the order of its epochs, and the values of its columns."""
+
+    rows: list[int]
+    values: dict[str, Any]
 
 
 class _Reader:
-    """Parser of one file, which collects its problems."""
+    """Parser of one file, which collects its problems; it works on whole columns, as a file may have many lines."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problems: list[Problem] = []
-        self.trials: dict[tuple[Any, ...], _Trial] = {}
-        self._head: list[str] = []
+        self._trials: list[_Trial] = []
+        self._names: list[str] = []
+        self._columns: dict[str, Sequence[Any]] = {}
+        self._lines: list[int] = []
         self._time = ""
 
     def problem(self, line: int, name: str, message: str) -> None:
         """Add a problem in a column of a line."""
-        column = self._head.index(name) + 1 if name in self._head else 1
+        column = self._names.index(name) + 1 if name in self._names else 1
         self.problems.append(Problem(str(self.path), line, column, _cut(name), message))
 
     def read(self) -> None:
-        """Read every line."""
+        """Read every line; nothing is checked further after a step that has found a problem."""
+        texts: list[list[str]] = []
         with self.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             lines = csv.reader(file)
             try:
                 self._read_head([name.strip() for name in next(lines, [])])
                 for values in () if self.problems else lines:
-                    if any(value.strip() for value in values):
-                        self._read_line(values, lines.line_num)
+                    if len(values) == len(self._names) and any(map(str.strip, values)):
+                        texts.append(values)
+                        self._lines.append(lines.line_num)
+                    elif any(map(str.strip, values)):
+                        self.problem(lines.line_num, "", f"{len(values)} values for {len(self._names)} columns")
             except csv.Error as error:
                 self.problem(lines.line_num, "", f"not CSV: {error}")
-        if not self.problems:
-            self._check_trials()
+        if not self.problems and not texts:
+            self.problem(1, "", "no epoch in it")
+        for name, column in zip(self._names, zip(*texts, strict=True), strict=False):
+            self._columns[name] = self._values(name, column)
+        for step in (self._group, self._check_trials, self._measure):
+            if not self.problems:
+                step()
 
     def _read_head(self, names: list[str]) -> None:
-        self._head = [KERAS.get(name, name) for name in names]
+        self._names = [KERAS.get(name, name) for name in names]
         if len(names) < 2:
             self.problem(1, "", "write the names of columns here, separated by commas; save the file as UTF-8")
             return
-        for number, name in enumerate(self._head, 1):
-            duplicate = name in self._head[: number - 1]
+        for number, name in enumerate(self._names, 1):
+            duplicate = name in self._names[: number - 1]
             rate = f"{UNITS}{name.removesuffix('_per_s')}"
-            if duplicate or not (name in KNOWN or "/" in name or rate in self._head):
+            if duplicate or not (name in KNOWN or "/" in name or rate in self._names):
                 message = f"there are two columns {_cut(name)}" if duplicate else _unknown(name)
                 self.problems.append(Problem(str(self.path), 1, number, _cut(names[number - 1]), message))
-        if "epoch" not in self._head:
+        if "epoch" not in self._names:
             self.problem(1, "", "the column epoch is missing")
-        self._time = next((name for name in TIMES if name in self._head), "")
+        self._time = next((name for name in TIMES if name in self._names), "")
         if not self._time:
             self.problem(1, "", "the column train_s (or epoch_s, or elapsed_s) is missing")
 
-    def _read_line(self, values: list[str], line: int) -> None:
-        problem_count = len(self.problems)
-        if len(values) != len(self._head):
-            self.problem(line, "", f"{len(values)} values for {len(self._head)} columns")
-            return
-        row: dict[str, Any] = {}
-        for name, text in zip(self._head, values, strict=True):
+    def _values(self, name: str, texts: Sequence[str]) -> Sequence[Any]:
+        """Convert a column; None is a missing value."""
+        if KNOWN.get(name, NUMBER) == NUMBER:
+            with suppress(ValueError):
+                numbers = list(map(float, texts))
+                ends = min(numbers), max(numbers)
+                is_valid = not any(_not_fraction(name, end) for end in ends) and (ends[0] >= 0 or _is_signed(name))
+                if is_valid and math.isfinite(sum(numbers)):
+                    return numbers
+        values: dict[str, Any] = {}
+        problems: dict[str, str] = {}
+        for text in dict.fromkeys(texts):
             try:
-                row[name] = _value(name, text.strip())
-                if row[name] is None and name in ("trial", "epoch", self._time):
-                    self.problem(line, name, "missing")
+                values[text] = _value(name, text.strip())
+                if values[text] is None and name in ("trial", "epoch", self._time):
+                    problems[text] = "missing"
             except ValueError as error:
-                self.problem(line, name, str(error))
-        if len(self.problems) == problem_count:
-            self._take(row, line)
+                problems[text] = str(error)
+        if problems:
+            for line, text in zip(self._lines, texts, strict=True):
+                if text in problems:
+                    self.problem(line, name, problems[text])
+            return texts
+        return [values[text] for text in texts]
 
-    def _take(self, row: dict[str, Any], line: int) -> None:
-        """Add the values of one line."""
-        of_trial = {name: value for name, value in row.items() if name in _OF_TRIALS}
-        if "trial" in row:
-            key = row.get("grid"), row["trial"], row.get("attempt")
-        else:
-            key = tuple(value for name, value in of_trial.items() if name in _OF_WHICH_TRIAL)
-            earlier = self.trials.get(key)
-            new = f"{self.path.stem}:{line}" if self.trials else self.path.stem
-            of_trial["trial"] = earlier.values["trial"] if earlier else new
-        trial = self.trials.setdefault(key, _Trial(line, of_trial))
-        for name, value in of_trial.items():
-            if value != trial.values[name]:
-                conflict = f"{_cut(str(value))} here and {_cut(str(trial.values[name]))} on line {trial.line}"
-                self.problem(line, name, f"{conflict}: a trial has one")
-        epoch = row["epoch"]
-        if epoch in trial.epochs:
-            message = f"{epoch} again: line {trial.lines[epoch]} has this epoch of the same trial"
-            self.problem(
-                line, "epoch", message if "trial" in self._head else f"{message}; add a column trial or repeat"
-            )
-        trial.lines[epoch] = line
-        if row.get("energy_j") is not None:
-            trial.joules[epoch] = row["energy_j"]
-        trial.last = max(trial.last, (epoch, any(row[name] != row[name] for name in row if name.endswith("/loss"))))
-        values = epoch_of_columns(epoch, row.get("ended"), row)
-        trial.epochs[epoch] = replace(values, ledger={**values.ledger, "train": row[self._time]})
+    def _group(self) -> None:
+        """Find the rows of each trial."""
+        own = [name for name in self._names if name in _OF_TRIALS]
+        is_named = "trial" in self._names
+        which = ["grid", "trial", "attempt"] if is_named else [name for name in own if name in _WHICH]
+        columns = [self._columns[name] for name in which if name in self._columns]
+        keys = zip(*columns, strict=True) if columns else [()] * len(self._lines)
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for row, key in enumerate(keys):
+            groups.setdefault(key, []).append(row)
+        for rows in groups.values():
+            first, values = rows[0], {name: self._columns[name][rows[0]] for name in own}
+            if not is_named:
+                stem = self.path.stem
+                values["trial"] = f"{stem}:{self._lines[first]}" if self._trials else stem
+            for name in own:
+                for row in rows:
+                    if self._columns[name][row] != values[name]:
+                        texts = (_cut(str(each)) for each in (self._columns[name][row], values[name]))
+                        conflict = f"{' here and '.join(texts)} on line {self._lines[first]}"
+                        self.problem(self._lines[row], name, f"{conflict}: a trial has one")
+            self._trials.append(_Trial(rows, values))
 
     def _check_trials(self) -> None:
-        """Check the consistency of lines."""
-        trials = self.trials.values()
-        from_zero = [trial for trial in trials if 0 in trial.epochs]
-        if len(from_zero) == len(trials):
-            for trial in trials:
-                trial.epochs = {number + 1: replace(e, epoch=number + 1) for number, e in trial.epochs.items()}
-                trial.lines = {number + 1: line for number, line in trial.lines.items()}
-                trial.joules = {number + 1: joules for number, joules in trial.joules.items()}
+        """Put the epochs of each trial in order, and check that they can be those of one trial."""
+        numbers, hint = self._columns["epoch"], "" if "trial" in self._names else "; add a column trial or repeat"
+        from_zero = []
+        for trial in self._trials:
+            lines: dict[int, int] = {}
+            for row in trial.rows:
+                if (line := lines.setdefault(numbers[row], self._lines[row])) != self._lines[row]:
+                    message = f"{numbers[row]} again: line {line} has this epoch of the same trial{hint}"
+                    self.problem(self._lines[row], "epoch", message)
+            from_zero += [lines[0]] if 0 in lines else []
+            trial.rows.sort(key=numbers.__getitem__)
+        if len(from_zero) == len(self._trials):
+            self._columns["epoch"] = [number + 1 for number in numbers]
         elif from_zero:
-            self.problem(from_zero[0].lines[0], "epoch", "0, and other trials of the file count from 1")
-        for trial in trials:
+            self.problem(from_zero[0], "epoch", "0, and other trials of the file count from 1")
+        for trial in () if self.problems else self._trials:
             self._check_target(trial)
             self._check_gaps(trial)
-            if self._time != "train_s":
-                self._subtract(trial)
 
     def _check_target(self, trial: _Trial) -> None:
-        metric, *bounds = (trial.values.get(name) for name in _TARGET)
+        line, (metric, *bounds) = self._lines[min(trial.rows)], (trial.values.get(name) for name in _TARGET)
         if metric is None:
             return
         if (bounds[0] is None) == (bounds[1] is None):
-            self.problem(trial.line, "target_metric", "needs exactly one of target_at_least and target_at_most")
-        elif metric not in self._head:
-            hint = close(metric, self._head) or "add it"
-            self.problem(trial.line, "target_metric", f"there is no column {_cut(metric)}; {hint}")
+            self.problem(line, "target_metric", "needs exactly one of target_at_least and target_at_most")
+        elif metric not in self._names:
+            hint = close(metric, self._names) or "add it"
+            self.problem(line, "target_metric", f"there is no column {_cut(metric)}; {hint}")
         else:
             for name, bound in zip(_TARGET[1:], bounds, strict=True):
                 if bound is not None and (message := _not_fraction(metric, bound)):
-                    self.problem(trial.line, name, message)
+                    self.problem(line, name, message)
 
     def _check_gaps(self, trial: _Trial) -> None:
         """Refuse missing epochs if the time of an epoch, or the time to the target, is computed from all before it."""
-        numbers = sorted(trial.epochs)
-        number = next((each for place, each in enumerate(numbers, 1) if each != place), 0)
+        numbers = enumerate((self._columns["epoch"][row] for row in trial.rows), 1)
+        number, line = next(((n, self._lines[trial.rows[p - 1]]) for p, n in numbers if n != p), (0, 0))
         if number and (self._time == "elapsed_s" or trial.values.get("target_metric")):
             needs = "a target" if self._time != "elapsed_s" else "elapsed_s"
-            message = f"{number}, and an epoch before it is missing: {needs} needs all"
-            self.problem(trial.lines[number], "epoch", message)
+            self.problem(line, "epoch", f"{number}, and an epoch before it is missing: {needs} needs all")
 
-    def _subtract(self, trial: _Trial) -> None:
+    def _measure(self) -> None:
         """Reduce the times of epochs to training alone, as far as the file has the other parts."""
-        before_s = 0.0
-        for number in sorted(trial.epochs):
-            epoch = trial.epochs[number]
-            seconds = epoch.ledger["train"]
-            if self._time == "elapsed_s":
-                if seconds < before_s:
-                    self.problem(
-                        trial.lines[number], "elapsed_s", f"{seconds:g} after {before_s:g} in the epoch before"
-                    )
-                before_s, seconds = seconds, seconds - before_s
-            other_s = epoch.ledger.get("input_wait", 0.0) + epoch.ledger.get("compile", 0.0)
-            ledger = {**epoch.ledger, "train": round(max(0.0, seconds - other_s), 9)}
-            trial.epochs[number] = replace(epoch, ledger=ledger)
+        seconds = list(self._columns[self._time])
+        if self._time == "elapsed_s":
+            for rows in (trial.rows for trial in self._trials):
+                elapsed = [0.0, *(seconds[row] for row in rows)]
+                for row, before_s, now_s in zip(rows, elapsed, elapsed[1:], strict=False):
+                    seconds[row] = now_s - before_s
+                    if now_s < before_s:
+                        message = f"{now_s:g} after {before_s:g} in the epoch before"
+                        self.problem(self._lines[row], "elapsed_s", message)
+        for part in ("input_wait_s", "compile_s") if self._time != "train_s" else ():
+            if part in self._columns:
+                pairs = zip(seconds, self._columns[part], strict=True)
+                seconds = [own - (other or 0.0) for own, other in pairs]
+        self._columns["train_s"] = seconds if self._time == "train_s" else [round(max(0.0, s), 9) for s in seconds]
 
-    def records(self, known: Repeats) -> Iterator[Record]:
-        """Return the trials as records; adds a problem for each repeat that two trials of a cell claim."""
-        trials = self.trials.values()
-        numbers = sorted({number for trial in trials if (number := trial.values.get("repeat")) is not None})
-        for trial in trials:
-            attempt = _attempt(trial, self.path.stem)
-            columns: dict[str, Any] = {"price_per_hour": trial.values.get("price_per_hour"), "trial": attempt.trial}
-            if not OWN_NAME.fullmatch(attempt.trial):
-                cell = digest({"cell": attempt.cell.to_json(), "device": attempt.profile, "grid": attempt.grid})
-                number = self._repeat(trial, known.setdefault(cell, {}), numbers)
-                attempt = replace(attempt, trial=trial_id(cell, number))
-            yield Record(attempt, None, columns)
+    def runs(self, known: Repeats) -> Iterator[Run]:
+        """Yield the trials as runs; adds a problem for each repeat that two trials of a cell claim."""
+        numbers = sorted({number for each in self._trials if (number := each.values.get("repeat")) is not None})
+        columns = {name: own for name, own in self._columns.items() if name in _OF_EPOCHS or "/" in name}
+        losses = [own for name, own in columns.items() if name.endswith("/loss")]
+        joules = columns.get("energy_j", ())
+        cells: dict[tuple[Any, ...], str] = {}
+        for trial in self._trials:
+            values, rows = trial.values, trial.rows
+            is_diverged = any(own[rows[-1]] != own[rows[-1]] for own in losses)
+            values["grid"] = values.get("grid") or self.path.stem
+            values["status"] = values.get("status") or (TrialStatus.DIVERGED if is_diverged else TrialStatus.COMPLETED)
+            epochs = Epochs.of_columns({name: [own[row] for row in rows] for name, own in columns.items()})
+            energies = {columns["epoch"][row]: joules[row] for row in rows if joules and joules[row] is not None}
+            run = run_of(values, epochs, energies)
+            if not OWN_NAME.fullmatch(run.trial):
+                identity = id(run.cell), run.profile, run.grid
+                if identity not in cells:
+                    tree = {"cell": run.cell.to_json(), "device": run.profile, "grid": run.grid}
+                    cells[identity] = digest(tree)
+                cell = cells[identity]
+                run.name, run.trial = (
+                    run.trial,
+                    trial_id(cell, self._repeat(trial, known.setdefault(cell, {}), numbers)),
+                )
+            yield run
 
-    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, _Trial]], numbers: list[int]) -> int:
+    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int]], numbers: list[int]) -> int:
         """Return the repeat number of a trial in its cell."""
-        name, repeat = trial.values["trial"], trial.values.get("repeat")
-        own = (number for number, (path, other) in known.items() if (path, other.values["trial"]) == (self.path, name))
-        free = max(known, default=-1) + 1
-        number = next(own, free) if repeat is None else numbers.index(repeat)
+        own = self.path, trial.values["trial"], self._lines[min(trial.rows)]
+        repeat, free = trial.values.get("repeat"), max(known, default=-1) + 1
+        same = (number for number, each in known.items() if each[:2] == own[:2])
+        number = next(same, free) if repeat is None else numbers.index(repeat)
         if number in known and known[number][0] != self.path:
             number = free
-        first = known.setdefault(number, (self.path, trial))[1]
-        if first.values["trial"] != name:
-            other = f"trial {_cut(repr(first.values['trial']))} on line {first.line} has it, and the same settings"
-            self.problem(trial.line, "repeat", f"{repeat} again: {other}")
+        _, name, line = known.setdefault(number, own)
+        if name != own[1]:
+            message = f"{repeat} again: trial {_cut(repr(name))} on line {line} has it, and the same settings"
+            self.problem(own[2], "repeat", message)
         return number
-
-
-def _attempt(trial: _Trial, grid: str) -> Attempt:
-    values = trial.values
-    metric, at_least, at_most = (values.get(name) for name in _TARGET)
-    attempt = Attempt(
-        values["trial"],
-        values.get("attempt") or 1,
-        cell=cell_of({name: values[name] for name in values if name in _CELL and values[name] is not None}),
-        seed=values.get("seed"),
-        label=values.get("label"),
-        grid=values.get("grid") or grid,
-        profile=values.get("device"),
-        target=Target(metric, at_least, at_most) if metric else None,
-        host={"name": values.get("host")},
-        status=values.get("status") or (TrialStatus.DIVERGED if trial.last[1] else TrialStatus.COMPLETED),
-        ledger={name: value for name in _LEDGER if (value := values.get(f"{name}_s")) is not None},
-        wall=values.get("wall_s"),
-        template_import=values.get("template_import_s"),
-        epochs=Epochs(trial.epochs.values()),
-    )
-    return replace(attempt, audit={"energy": _energy(attempt, trial.joules)}) if trial.joules else attempt
-
-
-def _energy(attempt: Attempt, joules: Mapping[int, float]) -> dict[str, Any]:
-    """Return the summary of the energy of epochs, as a sampler writes it."""
-    stretches = {
-        "epochs": attempt.epochs,
-        "steady": attempt.steady,
-        "target": timing.until_target(attempt, attempt.target) if attempt.target else [],
-    }
-    sums = {
-        name: {"device_j": sum(joules[each.epoch] for each in epochs), "count": len(epochs)}
-        for name, epochs in stretches.items()
-        if epochs and all(each.epoch in joules for each in epochs)
-    }
-    return {**sums, "each": {str(number): {"device_j": each} for number, each in joules.items()}}
 
 
 def _value(name: str, text: str) -> Any:
@@ -333,8 +320,7 @@ def _value(name: str, text: str) -> Any:
     Raises:
         ValueError: it is invalid for that column; the message gives the reason.
     """
-    dtype = KNOWN[name].dtype if name in KNOWN else NUMBER
-    quoted = _cut(repr(text))
+    dtype, quoted = KNOWN.get(name, NUMBER), _cut(repr(text))
     if not text or text == "<NA>" or (text == "NA" and dtype != TEXT):
         return None
     if name == "status" and text not in list(TrialStatus):
@@ -342,27 +328,32 @@ def _value(name: str, text: str) -> Any:
     if name in SETTINGS and bool in SETTINGS[name].types:
         return _boolean(text, SETTINGS[name].names)
     if dtype == TIME:
-        try:
-            datetime.fromisoformat(text)
-        except ValueError:
-            raise ValueError(f"{quoted} is not a time; write it as 2026-11-21T09:00:00Z") from None
+        _convert(datetime.fromisoformat, text, "a time; write it as 2026-11-21T09:00:00Z")
     if dtype in (TEXT, TIME):
         return text
     if dtype == YES_NO:
         return _boolean(text)
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError(f"{quoted} is not a number") from None
+    number = _convert(float, text, "a number")
     if dtype == WHOLE and (not number.is_integer() or abs(number) >= LARGEST):
         raise ValueError(f"{quoted} is not a whole number")
     if not math.isfinite(number):
         return None if name in KNOWN or name.startswith(UNITS) else math.nan  # a metric whose value is not known
-    if number < 0 and name in KNOWN and name not in SIGNED:
+    if number < 0 and not _is_signed(name):
         raise ValueError(f"{quoted} is negative")
     if message := _not_fraction(name, number):
         raise ValueError(message)
     return int(number) if dtype == WHOLE else number
+
+
+def _is_signed(name: str) -> bool:
+    return name in SIGNED or name not in KNOWN
+
+
+def _convert(convert: Callable[[str], Any], text: str, kind: str) -> Any:
+    try:
+        return convert(text)
+    except ValueError:
+        raise ValueError(f"{_cut(repr(text))} is not {kind}") from None
 
 
 def _boolean(text: str, names: Sequence[str] = ()) -> bool | str:

@@ -1,19 +1,17 @@
-"""Names and values of an attempt in MLflow: parameters, metrics, tags and status; does not need MLflow."""
+"""Names and values of a run in MLflow: parameters, metrics, tags and status; does not need MLflow."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from raybench.analysis.bottleneck import utilization
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
-from raybench.results import energy, timing
-from raybench.results.attempt import Attempt
-from raybench.results.epoch import UNITS, Epoch
+from raybench.results.epoch_table import EPOCHS, epoch_columns
+from raybench.results.run_table import TRIALS, Run
 
 GRID, TRIAL, ATTEMPT, RUN, STATUS = (
     "raybench.grid",
@@ -37,7 +35,7 @@ NOTE = """Runs of the raybench grid {grid}: one for each attempt at a trial. Its
 which `raybench.load` and `raybench report` read. The runs “grid {grid}” have what each execution was asked for.
 
 Each epoch (step = epoch, from 1): `time/epoch_s` is training without evaluation; `throughput/examples_per_s` is \
-examples ÷ `time/epoch_s`, and so are the rates of other units; `memory/peak_bytes` is of the device.
+examples per second of training without compilation, and so for other units; `memory/peak_bytes` is of the device.
 
 At the end: `summary/steady_epoch_s` is the median epoch after the warm-up, `summary/examples_per_s` the rate of these \
 epochs, and so for other units; `summary/total_s` is the whole process; `summary/mfu` is the share of the measured peak.
@@ -49,74 +47,58 @@ def experiment_tags(grid: str) -> dict[str, str]:
     return {"mlflow.experimentKind": "custom_model_development", "mlflow.note.content": NOTE.format(grid=grid)}
 
 
-def run_name(attempt: Attempt) -> str:
-    """The label of an attempt; a second attempt ends in `a2`."""
-    return (attempt.label or attempt.trial) + (f" a{attempt.attempt}" if attempt.attempt > 1 else "")
+def run_name(run: Run) -> str:
+    """The label of a run; a second attempt ends in `a2`."""
+    return (run.label or run.trial) + (f" a{run.attempt}" if run.attempt > 1 else "")
 
 
-def parameters(attempt: Attempt) -> dict[str, str]:
+def parameters(run: Run) -> dict[str, str]:
     """Settings and parameters of a run, its device, workload, data, framework, repeat, seed; JSON, except texts."""
-    cell = attempt.cell
-    leaves = cell.leaves
+    leaves = run.cell.leaves
     values = {name: value for name, value in leaves.items() if name.startswith(("settings.", PARAM))}
     values = {name: value for name, value in values.items() if value is not False and value not in (None, [])}
-    values |= {
-        "device": attempt.profile or leaves.get("device.kind"),
-        "replicas": leaves.get("device.replicas"),
-        "workload": leaves.get("workload.name"),
-        "data": leaves.get("data.name"),
-        "framework": leaves.get("framework"),
-        "framework_version": leaves.get("engine.framework_version"),
-        "repeat": attempt.repeat,
-        "seed": attempt.seed,
+    values |= {each.name: leaves.get(each.leaf) for each in Run.of_cell if each.name in NAMED}
+    values |= {name: getattr(run, name) for name in ("device", "repeat", "seed")}
+    texts = ((name, value if isinstance(value, str) else json.dumps(value)) for name, value in values.items())
+    return {_name(name): text[:MAX_PARAMETER] for name, text in texts if text != "null"}
+
+
+NAMED = ("replicas", "workload", "data", "framework", "framework_version")
+"""Columns of a cell that are parameters by their own names."""
+
+
+def epoch_metrics(run: Run) -> Iterator[tuple[int, dict[str, float]]]:
+    """Yield each epoch's number and metrics: time, rates, memory, what its loop reports; `EPOCH_TIME` comes last."""
+    names = {column.name: column.mlflow for column in EPOCHS if column.mlflow}
+    names |= {f"{unit}_per_s": f"throughput/{unit}_per_s" for unit in run.epochs.names("units")}
+    listed = epoch_columns(run)
+    columns = {
+        names.get(name, name): own for name, own in listed.items() if "/" in name or (name in names and any(own))
     }
-    texts = {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in values.items()
-        if value is not None
-    }
-    return {_name(name): text[:MAX_PARAMETER] for name, text in texts.items()}
+    columns[EPOCH_TIME] = columns.pop(EPOCH_TIME, listed["epoch_s"])
+    for place, number in enumerate(run.epochs.column("epoch")):
+        values = ((name, own[place]) for name, own in columns.items())
+        yield number, {_name(name): float(value) for name, value in values if value is not None}
 
 
-def epoch_metrics(epoch: Epoch) -> dict[str, float]:
-    """The metrics of an epoch: its time, rates, memory, and what its loop reports; `EPOCH_TIME` comes last."""
-    seconds = timing.epoch_seconds(epoch)
-    metrics = dict(epoch.metrics)
-    metrics |= {f"{UNITS}{name}": count for name, count in epoch.units.items()}
-    if seconds > 0:
-        metrics |= {f"throughput/{name}_per_s": count / seconds for name, count in epoch.counts.items()}
-    sections = ("compile", "evaluate")
-    metrics |= {f"time/{name}_s": epoch.ledger[name] for name in sections if name in epoch.ledger}
-    if epoch.memory_peak_bytes is not None:
-        metrics["memory/peak_bytes"] = epoch.memory_peak_bytes
-    return {_name(name): float(value) for name, value in metrics.items()} | {EPOCH_TIME: seconds}
-
-
-def summary_metrics(attempt: Attempt) -> dict[str, float]:
-    """The metrics of an attempt that has ended; those that are not known are left out."""
-    metrics = {
-        "summary/steady_epoch_s": timing.steady(attempt),
-        "summary/total_s": timing.total(attempt),
-        "summary/best_val_accuracy": attempt.best("val/accuracy"),
-        "summary/time_to_target_s": timing.time_to_target(attempt, attempt.target) if attempt.target else None,
-        "summary/steady_energy_j": energy.steady(attempt),
-        "summary/mfu": used.mfu if (used := utilization(attempt)) else None,
-    }
-    rates = {_name(f"summary/{unit}_per_s"): rate for unit, rate in timing.rates(attempt).items()}
+def summary_metrics(run: Run) -> dict[str, float]:
+    """The metrics of a run that has ended; those that are not known are left out."""
+    metrics = {column.mlflow: column.value(run) for column in TRIALS if column.mlflow}
+    rates = {_name(f"summary/{unit}_per_s"): rate for unit, rate in run.rates.items()}
     return {name: value for name, value in metrics.items() if value is not None} | rates
 
 
-def tags(attempt: Attempt, grid: str) -> dict[str, str]:
+def tags(run: Run, grid: str) -> dict[str, str]:
     """The tags of a run, by which it is found."""
     texts: Mapping[str, Any] = {
-        GRID: attempt.grid or grid,
-        TRIAL: attempt.trial,
-        ATTEMPT: attempt.attempt,
-        RUN: attempt.run,
-        STATUS: attempt.status or RUNNING,
-        HOST: attempt.host.get("name"),
-        HARDWARE: attempt.cell.leaves.get("device.model"),
-        ERROR: attempt.error_text or None,
+        GRID: run.grid or grid,
+        TRIAL: run.trial,
+        ATTEMPT: run.attempt,
+        RUN: run.run,
+        STATUS: run.status or RUNNING,
+        HOST: run.host_name,
+        HARDWARE: run.cell.device.model or None,
+        ERROR: run.error_text,
     }
     return {name: str(value)[:MAX_TAG] for name, value in texts.items() if value is not None}
 

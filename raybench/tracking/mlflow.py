@@ -24,10 +24,10 @@ from filelock import FileLock
 
 from raybench.core.files import write_atomic
 from raybench.errors import UsageError, nearest
-from raybench.results.attempt import Attempt, Key
 from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, EXECUTIONS
 from raybench.results.history import GridHistory
+from raybench.results.run_table import Key, Run
 from raybench.tracking import mapping as p
 from raybench.tracking.store import Store, StoreError, is_server, redacted_errors
 
@@ -140,7 +140,7 @@ class Runs:
         ended = {run for run, state in self._runs.items() if state.ended}
         return [key for key, attempt in list(history.attempts.items()) if attempt.run not in ended]
 
-    def write(self, attempt: Attempt, file: Path | None = None) -> None:
+    def write(self, attempt: Run, file: Path | None = None) -> None:
         """Bring an attempt's run up to date, with the file of its events when it has ended.
 
         Only what is missing is written; a run with a final status is left as it is.
@@ -154,11 +154,12 @@ class Runs:
                 self._runs[str(attempt.run)] = run
             if run.ended:
                 return
-            epochs = [epoch for epoch in attempt.epochs if epoch.epoch not in run.epochs]
+            times = dict(zip(attempt.epochs.column("epoch"), attempt.epochs.column("t"), strict=True))
             metrics = [
-                entities.Metric(name, value, p.milliseconds(epoch.t) or started or 0, epoch.epoch)
-                for epoch in epochs
-                for name, value in p.epoch_metrics(epoch).items()
+                entities.Metric(name, value, p.milliseconds(times[number]) or started or 0, number)
+                for number, values in p.epoch_metrics(attempt)
+                if number not in run.epochs
+                for name, value in values.items()
             ]
             ended = p.milliseconds(attempt.ended) or started or 0
             if attempt.status is not None:
@@ -166,7 +167,7 @@ class Runs:
                     entities.Metric(name, value, ended, 0) for name, value in p.summary_metrics(attempt).items()
                 ]
             self._log(run.run_id, metrics, {} if run.described else p.parameters(attempt), tags)
-            run.epochs |= {epoch.epoch for epoch in epochs}
+            run.epochs |= times.keys()
             run.described = bool(attempt.cell)
             if attempt.status is not None:
                 if file and file.is_file() and not file.is_symlink():

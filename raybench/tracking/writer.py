@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from raybench.core.events import Event, events_file
 from raybench.core.secret_masking import HIDDEN
-from raybench.results.attempt import Key, key_of
 from raybench.results.executions import Execution
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
+from raybench.results.run_table import Key
 from raybench.tracking.store import Store, StoreError, as_argument, redacted_errors
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class MlflowWriter:
 
     def put(self, event: Event) -> None:
         """Receive an event that the history already contains; never blocks and never raises."""
-        if key := key_of(event):
+        key = event["trial"], event["attempt"]
+        if key in self._history.attempts:  # else it is of a check
             self._pending[key] = None
 
     def put_file(self, file: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from raybench import datasets
-from raybench.core.ledger import Ledger
+from raybench.core.ledger import Ledger, training_s
 from raybench.devices import KINDS, Assignment, Device, hosted, open_found
 from raybench.devices.host import usable_cores
 from raybench.engines.loop_facts import available_kind, loaded_framework, open_loop
@@ -96,7 +96,7 @@ class Printer(Recorder):
 def epoch_line(fields: Mapping[str, Any]) -> str:
     """One line about an epoch: its times, its throughput and its metrics."""
     ledger = fields["ledger"]
-    trained = sum(ledger.get(name, 0.0) for name in ("compile", "train", "input_wait"))
+    trained = training_s(ledger)
     parts = [f"epoch {fields['epoch']}", f"train {trained:.3g} s"]
     waits = [("compile", "compile"), ("input_wait", "input")]
     details = [f"{label} {ledger[name]:.3g} s" for name, label in waits if ledger.get(name, 0.0) >= trained / 100]

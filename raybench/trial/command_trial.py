@@ -73,7 +73,7 @@ class _Process:
         """Open the clock of the framework that the script has imported by now."""
         job = self._job
         framework = job.cell.framework if job.cell.framework != NONE else loaded_framework()
-        of_process = 1 if current_rank().count > 1 else job.cell.device.devices or 1
+        of_process = 1 if current_rank().count > 1 else job.cell.device.world_size
         device = program_device(framework, job.cell.device.kind, of_process)
         loop = open_loop(framework, device)
         self._journal.device = device

@@ -64,7 +64,7 @@ def ranks_of(job: Job) -> int:
     """Number of processes on all nodes that do a job together; those of a command are its own."""
     cell = job.cell
     is_ranked = (job.check or cell.workload.form != COMMAND) and FRAMEWORKS[cell.framework].has_ranks
-    return (cell.device.devices or 1) if is_ranked else 1
+    return cell.device.world_size if is_ranked else 1
 
 
 def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) -> None:
@@ -324,7 +324,7 @@ def timeout_error(job: Job, stacks: Mapping[int, str | None]) -> dict[str, Any]:
         places.append(f"rank {number} {how}")
         hanging += [] if waits else [number]
     of_rank = {"rank": hanging[0]} if len(hanging) == 1 else {}
-    if not of_rank and (stacks or (job.cell.device.devices or 1) > 1):
+    if not of_rank and (stacks or job.cell.device.world_size > 1):
         places.append("which rank hangs is not known")
     return {"type": "Timeout", "message": f"{message}: {'; '.join(places)}" if places else message, **of_rank}
 

@@ -88,7 +88,7 @@ def _distributions(modules: Iterable[str]) -> list[str]:
 def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     """Runtime conditions of all ranks together, if there are several; the device reports only those of this rank."""
     is_command = job.cell.workload.form == COMMAND
-    count = job.cell.device.devices or 1 if is_command else current_rank().count
+    count = job.cell.device.world_size if is_command else current_rank().count
     if count == 1:
         return {}
     threads = device.runtime_conditions()["threads"]

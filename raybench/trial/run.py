@@ -134,7 +134,7 @@ def drop_unmeasured(sections: dict[str, float]) -> None:
 def per_device_batch_size(cell: Cell) -> Any:
     """Examples of each batch on each device; `MISSING` if the size of a batch is not a setting."""
     batch = cell.settings.batch_size
-    return batch // (cell.device.devices or 1) if isinstance(batch, int) else MISSING
+    return batch // cell.device.world_size if isinstance(batch, int) else MISSING
 
 
 def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:

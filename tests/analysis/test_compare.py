@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from support.made_up_runs import LEARNING, MadeUpGrid, change_epochs
 
+from raybench.analysis.analyze import Grid
 from raybench.analysis.compare import Decision, Limits, Verdict, as_versions, compare
 from raybench.core.job import Target
 from raybench.errors import UsageError
@@ -37,7 +38,7 @@ def interleaved(changes, losses=None, **further):
     ],
 )
 def test_verdicts_on_interleaved_runs(changes, strict, verdict):
-    comparison = compare(*interleaved(changes), Limits(strict=strict))
+    comparison = compare(Grid(*interleaved(changes)), Limits(strict=strict))
     (change,) = comparison.changes
     assert change.verdict is verdict
     decisions = {Verdict.SLOWER: Decision.DISCARD, Verdict.WITHIN: Decision.KEEP}
@@ -53,13 +54,13 @@ def test_uneven_load_leaves_a_change_undecided(base_load_s, verdict):
     for version, changes, load_s in (("base", [1e-6] * len(CLEAR), base_load_s), ("new", CLEAR, 8.0)):
         load = {"seconds": 10.0, "host": {"cores": 2, "other_cpu_s": load_s}}
         grid.add({"version": version}, [math.exp(each) for each in changes], audit=load)
-    (change,) = compare(grid.attempts, grid.request()).changes
+    (change,) = compare(Grid(grid.attempts, grid.request())).changes
     assert change.verdict is verdict
     assert ("other programs" in change.reason) is (verdict is Verdict.UNDECIDED)
 
 
 def test_wide_change_says_how_many_repeats_decide():
-    (change,) = compare(*interleaved([-0.1, 0.1, -0.05, 0.06, 0.01])).changes
+    (change,) = compare(Grid(*interleaved([-0.1, 0.1, -0.05, 0.06, 0.01]))).changes
     assert 1 < change.more_repeats < 60
     assert change.more_s == pytest.approx(change.more_repeats * 40)
 
@@ -81,7 +82,7 @@ SMALL, CLOSE, NOISY = [0.0] * 5, [0.03, 0.031, 0.029, 0.03, 0.03], [0.03, -0.03,
     ],
 )
 def test_faster_version_is_kept_only_with_its_quality(losses, limits, decision, kept):
-    comparison = compare(*interleaved([-0.5, -0.51, -0.49, -0.5, -0.5], losses), Limits(**limits))
+    comparison = compare(Grid(*interleaved([-0.5, -0.51, -0.49, -0.5, -0.5], losses)), Limits(**limits))
     (change,) = comparison.changes
     assert (comparison.decision, change.quality_kept) == (decision, kept)
     assert bool(comparison.more_repeats) == (decision is Decision.UNDECIDED)
@@ -89,18 +90,18 @@ def test_faster_version_is_kept_only_with_its_quality(losses, limits, decision, 
 
 def test_metric_that_no_run_logged_is_refused():
     with pytest.raises(UsageError, match="val/acuracy: no run has logged it; did you mean val/accuracy"):
-        compare(*interleaved(CLEAR), Limits(metric="val/acuracy"))
+        compare(Grid(*interleaved(CLEAR)), Limits(metric="val/acuracy"))
 
 
 def test_failed_version_does_not_pass():
     error = {"type": "ImportError", "message": "no module"}
-    (change,) = compare(*interleaved(CLEAR, status="failed", error=error)).changes
+    (change,) = compare(Grid(*interleaved(CLEAR, status="failed", error=error))).changes
     assert change.verdict is Verdict.MISSING and "no module" in change.reason
 
 
 def test_version_that_has_not_run_yet_is_undecided():
     attempts, request = interleaved(CLEAR, status="killed")
-    assert compare(attempts, request, Limits(**NAMED)).decision is Decision.UNDECIDED
+    assert compare(Grid(attempts, request), Limits(**NAMED)).decision is Decision.UNDECIDED
 
 
 def session(factor, batches=(32, 64), run="", **further):
@@ -113,7 +114,7 @@ def session(factor, batches=(32, 64), run="", **further):
 
 def test_two_sessions_are_compared_by_their_axes():
     versions = as_versions(session(1.0, versions={"torch": "2.12"}, run="a"), session(1.2, versions={"torch": "2.13"}))
-    comparison = compare(*versions)
+    comparison = compare(Grid(*versions))
     assert [each.verdict for each in comparison.changes] == [Verdict.SLOWER] * 2
     assert [each.label for each in comparison.changes] == ["batch 32", "batch 64"]
     assert not comparison.same_runs
@@ -139,7 +140,7 @@ def test_version_that_shows_less_than_base(further, limits, reason):
     for run in attempts if metrics is not None else ():
         if run.cell_id == "cell1":
             change_epochs(run, metrics=metrics)
-    comparison = compare(attempts, request, Limits(**limits))
+    comparison = compare(Grid(attempts, request), Limits(**limits))
     (change,) = comparison.changes
     assert change.reason == reason
     decision = Decision.DISCARD if limits else Decision.UNDECIDED if reason else Decision.KEEP
@@ -163,14 +164,14 @@ def test_times_to_a_target_are_compared(changes, curves, verdict, reason):
     grid = MadeUpGrid({"version": "base"}, target=Target("val/accuracy", 0.94))
     grid.add({"version": "base"}, [1.0] * 5)
     grid.add({"version": "new"}, [math.exp(each) for each in changes], accuracies=curves)
-    (change,) = compare(grid.attempts, grid.request()).changes
+    (change,) = compare(Grid(grid.attempts, grid.request())).changes
     assert (change.verdict, change.reason) == (verdict, reason)
 
 
 def test_faster_version_with_too_short_epochs_is_not_missing():
     grid = MadeUpGrid({"version": "base"})
     grid.add({"version": "base"}, [0.06] * 3, **SHORT).add({"version": "new"}, [0.03] * 3, **SHORT)
-    (change,) = compare(grid.attempts, grid.request()).changes
+    (change,) = compare(Grid(grid.attempts, grid.request())).changes
     assert change.verdict is Verdict.UNDECIDED and "too short" in change.reason
 
 
@@ -181,12 +182,12 @@ def test_what_neither_version_can_run_decides_nothing():
         for each in request.cells
     ]
     cells = [replace(each, axes={**each.axes, "device": "cpu"}) for each in request.cells]
-    comparison = compare(attempts, replace(request, cells=[*cells, *skipped]))
+    comparison = compare(Grid(attempts, replace(request, cells=[*cells, *skipped])))
     assert comparison.decision is Decision.KEEP and len(comparison.changes) == 1
 
 
 def test_missing_configuration_does_not_pass():
-    comparison = compare(*as_versions(session(1.0), session(1.0, batches=(64, 128))))
+    comparison = compare(Grid(*as_versions(session(1.0), session(1.0, batches=(64, 128)))))
     assert comparison.fails and comparison.changes[0].verdict is Verdict.MISSING
     assert comparison.decision is Decision.DISCARD, "although the others are the same runs"
     assert comparison.only_in_new == ("batch 128",)
@@ -194,4 +195,4 @@ def test_missing_configuration_does_not_pass():
 
 def test_nothing_in_common_does_not_pass():
     attempts, request = session(1.0)
-    assert compare(*as_versions((attempts, replace(request, cells=[])), (attempts, request))).fails
+    assert compare(Grid(*as_versions((attempts, replace(request, cells=[])), (attempts, request)))).fails

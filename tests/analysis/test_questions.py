@@ -12,7 +12,6 @@ from raybench.core.job import Target
 from raybench.core.repeats import RepeatRule
 from raybench.reporting import frames
 from raybench.reporting.words import best_texts, scaling_sentences, table_caption
-from raybench.results import timing
 from raybench.results.epochs import Epochs
 
 TARGET = Target("val/accuracy", 0.94)
@@ -61,7 +60,7 @@ def test_a_budget_compares_qualities():
     )
     assert [each.rate.value for each in answer.configurations] == pytest.approx([50, 100]), "of the partial epoch"
     assert [each.seconds.value for each in answer.configurations] == pytest.approx([20, 10])
-    assert timing.steady(grid.attempts[0]) == 10, "of a full epoch"
+    assert grid.attempts[0].steady_s == 10, "of a full epoch"
 
 
 def test_effect_with_a_device_that_varies_by_repeat():

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from support.checks import cell, work
 
-from raybench.analysis.bottleneck import unknown_mfu
 from raybench.checks import roofline, weight_decay
 from raybench.checks.pretrial import PretrialChecks, describe
 from raybench.core import events
@@ -14,7 +13,8 @@ from raybench.core.job import Job, Target
 from raybench.execution.jobs import TIMEOUT
 from raybench.planning.plan import Trial, WorkItem
 from raybench.planning.resolve import ModelFlops
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
+from raybench.results.utilization import unknown_mfu
 
 PASSED = {"passed": True, "factor": 0.99999, "says": "passed"}
 FAILED = {"passed": False, "factor": 8.0, "says": "failed: acts as 8 × λ on a weight"}
@@ -151,7 +151,7 @@ def test_own_loop_gets_the_peak_if_its_flops_are_stated(form, framework, flops, 
 )
 def test_missing_rates_are_reported_once(error, why):
     label = labels_of(cell(), ended("roofline", cell(), error=error))["roofline"]
-    runs = [Attempt("a-r0", 1, roofline=label, status=status) for status in ("completed", "completed", "failed")]
+    runs = [Run(trial="a-r0", roofline=label, status=status) for status in ("completed", "completed", "failed")]
     assert unknown_mfu(runs) == [f"no MFU: {why}"]
     assert unknown_mfu(runs[2:]) == []
 

@@ -66,8 +66,8 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
     started = [line for line in first.lines if line.startswith("started ")]
     ended = [line for line in first.lines if line.startswith("completed ")]
     assert sorted(started) == ["started    batch 32", "started    batch 64"]
-    assert re.search(r"batch \d\d   .+   accuracy \d+\.\d%   \(1/2, (about .+ left|nearly done)\)$", ended[0])
-    assert re.search(r"batch \d\d   .+   accuracy \d+\.\d%   \(2/2\)$", ended[1]), "nothing is left"
+    assert re.search(r"batch \d\d   .+   accuracy \d+\.\d\d%   \(1/2, (about .+ left|nearly done)\)$", ended[0])
+    assert re.search(r"batch \d\d   .+   accuracy \d+\.\d\d%   \(2/2\)$", ended[1]), "nothing is left"
     assert len(table(first)) == 2
     report = Path("raybench-results") / "digits" / "report.html"
     assert first.lines[-2:] == [f"Report  {report}", "MLflow  raybench ui"]

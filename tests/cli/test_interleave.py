@@ -9,6 +9,7 @@ from support.executors import ForkingExecutor
 from support.grid_files import events_of
 from support.made_up_times import MadeUpTimes
 
+from raybench.analysis.analyze import Grid
 from raybench.analysis.compare import compare as compare_versions
 from raybench.config import load_grid
 from raybench.execution.inline import InlineExecutor
@@ -160,5 +161,5 @@ def test_two_environments(tmp_path, fork_server):
     options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
     outcome = run_grid(compared(specs), MadeUpTimes(ForkingExecutor(fork_server)), options=options)
     assert outcome.exit_status == 0
-    changes = compare_versions(list(outcome.history.attempts.values()), request_of(outcome.plan)).changes
+    changes = compare_versions(Grid(outcome.history.attempts.values(), request_of(outcome.plan))).changes
     assert [change.verdict for change in changes] == ["slower"] * 2

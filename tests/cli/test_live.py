@@ -12,7 +12,7 @@ import pytest
 
 from raybench import datasets
 from raybench.cli.console import Terminal
-from raybench.cli.live import Display, metric_text
+from raybench.cli.live import Display, quality_text
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.planning.node import probe_node
@@ -25,15 +25,14 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("val/accuracy", 0.9753, "accuracy 97.5%"),
-        ("val/top5_accuracy", 1.0, "top5_accuracy 100.0%"),
-        ("val/accuracy", 97.5, "accuracy 97.5%"),
-        ("val/loss", 0.123456, "loss 0.1235"),
-        ("train/accuracy", 0.5, "train/accuracy 50.0%"),
+        ("val/accuracy", 0.9753, "accuracy 97.53%"),
+        ("val/accuracy", 97.5, "accuracy 97.50%"),
+        ("val/loss", 0.123456, "loss 0.123"),
+        ("train/accuracy", 0.5, "train/accuracy 50.00%"),
     ],
 )
 def test_a_metric(name, value, text):
-    assert metric_text(name, value) == text
+    assert quality_text(name, value) == text
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ def test_line_of_a_running_trial(terminal):
     trial = terminal.plan.trials[0]
     head, row = terminal.frame()[:2]
     assert head.endswith("0/2 trials  6 s so far"), "nothing is known of the second"
-    assert f"batch {trial.cell.axes['batch_size']}   2/4 epochs done   2.00 s/epoch   accuracy 81.2%" in row
+    assert f"batch {trial.cell.axes['batch_size']}   2/4 epochs done   2.00 s/epoch   accuracy 81.25%" in row
 
 
 def test_time_left_counts_down(terminal):
@@ -205,8 +204,8 @@ def test_plain_lines_without_a_terminal(plain):
     assert plain.lines()[1:] == [
         "Starting the first trial …",
         f"started    {first}",
-        f"running    {first}   2/4 epochs done   2.00 s/epoch   accuracy 50.0%",
-        f"completed  {first}   took 18.0 s   accuracy 75.0%   (1/2, time left not known yet)",
+        f"running    {first}   2/4 epochs done   2.00 s/epoch   accuracy 50.00%",
+        f"completed  {first}   took 18.0 s   accuracy 75.00%   (1/2, time left not known yet)",
         f"started    {second}",
         f"Trial ran out of memory: cpu, {second}   (2/2)",
         "  MemoryError: too large",

@@ -5,7 +5,6 @@ from support.attempts import attempts
 
 from raybench.core import events
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import precedence
 from raybench.tracking import mapping
 
 
@@ -24,5 +23,5 @@ def test_unknown_status_is_kept_and_failed_in_mlflow():
     told = [events.trial_ended("a-r0", number, word) for number, word in ((1, "preempted"), (2, TrialStatus.LOST))]
     foreign, lost = attempts(told).values()
     assert foreign.status == "preempted"
-    assert precedence(foreign) > precedence(lost), "what was lost is run again"
+    assert foreign.precedence > lost.precedence, "what was lost is run again"
     assert mapping.mlflow_status("preempted") == "FAILED"

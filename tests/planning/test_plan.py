@@ -16,7 +16,7 @@ from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placements
 from raybench.planning.plan import WorkItem, make_plan, notes, skip_lines
 from raybench.planning.resume import done_on_other_machines
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
 from raybench.workloads import names
 
 GIB = 1024**3
@@ -383,7 +383,7 @@ def test_schedules_multiply_the_learning_rate(plan_of, workload):
 def machine(plan, device, host, repeats=1, status="completed"):
     """Attempts at the trials of a device, as another machine made them."""
     return [
-        Attempt(f"{cell.request_id}-r{n}", 1, request_id=cell.request_id, host={"name": host}, status=status)
+        Run(trial=f"{cell.request_id}-r{n}", request_id=cell.request_id, host={"name": host}, status=status)
         for cell in plan.cells
         if cell.profile == device
         for n in range(repeats)

@@ -9,7 +9,7 @@ from support.made_up_runs import MadeUpGrid
 from raybench.core.cell import Cell
 from raybench.reporting import build, frames
 from raybench.reporting.report import VERSION, as_json, make_report
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
 
 
 def grid() -> MadeUpGrid:
@@ -32,7 +32,7 @@ def test_json_has_the_answer_and_its_sentences(name):
 
 def test_machines_and_versions_are_counted():
     cell = Cell.from_json({"device": {"kind": "gpu", "model": "H100", "count": 2}, "framework": "torch"})
-    runs = [Attempt(f"c-r{n}", 1, cell, host={"name": "a"}, versions={"torch": "2.13"}) for n in range(3)]
+    runs = [Run(trial=f"c-r{n}", cell=cell, host={"name": "a"}, versions={"torch": "2.13"}) for n in range(3)]
     report = make_report(three_axes(), runs)
     assert report.machines == ["a: 2 x H100, torch: 3 runs"]
     assert report.versions == {"torch": ["2.13"]}

@@ -1,3 +1,4 @@
+import json
 import math
 
 import pytest
@@ -6,8 +7,9 @@ from support.attempts import attempts
 from raybench.core import events
 from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
-from raybench.results.attempt import latest
+from raybench.results.attempt_file import run_in
 from raybench.results.parsing import number_in
+from raybench.results.run_table import latest
 
 TRIAL = "e5728b716bd9-r2"
 
@@ -36,14 +38,14 @@ def test_an_attempt_is_folded_from_its_events(golden_events):
     assert [epoch.epoch for epoch in attempt.epochs] == [1, 2]
     assert attempt.epochs[0].ledger == {"compile": 0.618, "train": 3.992, "input_wait": 0.011, "evaluate": 0.405}
     assert attempt.epochs[0].recompiles == 2 and attempt.epochs[1].memory_peak_bytes == 612368384
-    assert attempt.metric("val/accuracy") == 0.561
+    assert attempt.last_metrics["val/accuracy"] == 0.561
     assert attempt.error is None and attempt.warmup_epochs == 1
 
 
 def test_a_lost_start_leaves_the_rest(golden_events):
     (attempt,) = attempts(golden_events[1:]).values()
     assert not attempt.cell and attempt.started is None
-    assert attempt.status == "completed" and attempt.metric("val/accuracy") == 0.561
+    assert attempt.status == "completed" and attempt.last_metrics["val/accuracy"] == 0.561
     assert (attempt.cell_id, attempt.repeat, attempt.warmup_epochs) == ("e5728b716bd9", 0, 1)
 
 
@@ -76,45 +78,29 @@ def test_what_is_not_known_is_left_aside(strange):
     assert attempts([strange]) == {}
 
 
-def test_values_of_wrong_types_are_dropped():
-    told = [
-        {
-            "event": "trial_started",
-            "trial": TRIAL,
-            "attempt": 1,
-            "cell": [],
-            "seed": "0",
-            "host": None,
-            "label": 7,
-            "new": 1,
-        },
-        {"event": "epoch_ended", "trial": TRIAL, "attempt": 1, "epoch": "one"},
-        {
-            "event": "epoch_ended",
-            "trial": TRIAL,
-            "attempt": 1,
-            "epoch": 1,
-            "steps": 10**400,
-            "ledger": {"train": "1"},
-            "metrics": {"val/loss": float("nan"), "val/accuracy": 0.5, "flag": True, "long": 10**400},
-        },
-        {
-            "event": "trial_ended",
-            "trial": TRIAL,
-            "attempt": 1,
-            "status": 3,
-            "wall": "long",
-            "template_import": -2.0,
-            "warnings": "none",
-            "error": "x",
-        },
-    ]
-    (attempt,) = attempts(told).values()
-    (only,) = attempt.epochs
-    assert (attempt.cell, attempt.seed, attempt.label, attempt.wall) == (UNKNOWN_CELL, None, None, None)
-    assert attempt.template_import is None, "no time is negative"
-    assert (only.steps, only.ledger, only.metrics) == (0, {}, {"val/accuracy": 0.5})
-    assert (attempt.status, attempt.warnings, attempt.error) == ("failed", [], None)
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"event": "trial_started", "seed": "0"},
+        {"event": "trial_started", "host": None},
+        {"event": "epoch_ended", "epoch": "one"},
+        {"event": "epoch_ended", "epoch": 1, "steps": 10**400},
+        {"event": "epoch_ended", "epoch": 1, "metrics": {"flag": True}},
+        {"event": "trial_ended", "status": 3},
+        {"event": "trial_ended", "status": "completed", "wall": "long"},
+    ],
+)
+def test_event_with_a_value_that_it_cannot_have_is_left_out_and_named(damaged):
+    start = {"event": "trial_started", "trial": TRIAL, "attempt": 1, "label": "mine"}
+    lines, places = [json.dumps(each).encode() for each in (start, start | damaged)], []
+    run = run_in(b"\n".join(lines), "x.jsonl", places)
+    assert places == ["x.jsonl:2"]
+    assert (run.label, run.status, len(run.epochs)) == ("mine", None, 0)
+
+
+def test_cell_that_is_none_is_unknown():
+    (run,) = attempts([{"event": "trial_started", "trial": TRIAL, "attempt": 1, "cell": [], "new": 1}]).values()
+    assert run.cell == UNKNOWN_CELL
 
 
 def test_label_profile_and_target_of_an_attempt():
@@ -142,7 +128,7 @@ def test_the_latest_attempt_of_each_trial():
 def test_the_evidence_for_an_epoch_s_times():
     told = [
         epoch(1, settle_s={"train": 2.1e-05}, step_s=[0.5, 0.25, 1]),
-        epoch(2, device_s={"train": 0.98, "evaluate": 0.4}, step_s=[0.5, "?"]),
+        epoch(2, device_s={"train": 0.98, "evaluate": 0.4}),
         events.trial_ended(TRIAL, 1, "completed", ledger={"train": 2.0}),
     ]
     (attempt,) = attempts(told).values()

@@ -5,10 +5,14 @@ from support.attempts import attempts
 from support.made_up_grids import cell_of, told
 
 from raybench.core import events
-from raybench.results import energy
-from raybench.results.attempt import latest
-from raybench.sources.result_tables import Record, tables
+from raybench.reporting.results import Results
+from raybench.results.run_table import latest
+from raybench.sources import GridSource
 from raybench.tracking.mapping import summary_metrics
+
+
+def table(run, name="trials"):
+    return getattr(Results([GridSource("g", [run])]), name)
 
 
 def audited(trial, joules, epochs, **energy):
@@ -34,28 +38,26 @@ def trial(*audits, epochs=4):
 def test_joules_of_epochs_examples_and_the_host():
     run = trial(audited("", 120.0, 4))
     examples = run.epochs[-1].examples
-    assert energy.total(run) == 480 and energy.total(run, energy.HOST) == pytest.approx(48)
-    assert energy.steady(run) == 120 and energy.per_example(run) == pytest.approx(120 / examples)
-    assert energy.of_epochs(run)[1] == 120
-    assert energy.to_target(run) is None and energy.missing(run) == []
+    assert run.energy_j == 480 and run.host_energy_j == pytest.approx(48)
+    assert run.steady_energy_j == 120 and run.example_energy_j == pytest.approx(120 / examples)
+    assert run.target_energy_j is None and run.unmetered == []
 
 
 def test_energy_without_steady_part_is_unknown():
     whole = {"epochs": {"count": 4, "device_j": 100.0}, "each": {}, "missing": []}
-    assert energy.steady(trial(events.trial_audited("", 1, energy=whole))) is None
+    assert trial(events.trial_audited("", 1, energy=whole)).steady_energy_j is None
 
 
 @pytest.mark.parametrize("damaged", [0, -3.0, "many", None, True, [1]])
 def test_damaged_joules_are_not_measured(damaged):
     whole = {"epochs": {"count": 4, "device_j": damaged}, "each": [], "steady": 7}
     run = trial(events.trial_audited("", 1, energy=whole))
-    assert energy.total(run) is None and energy.steady(run) is None and not any(energy.of_epochs(run))
+    assert run.energy_j is None and run.steady_energy_j is None and table(run, "epochs")["energy_j"].isna().all()
 
 
 def test_tables_and_mlflow_have_the_measured_joules():
     run = trial(audited("", 120.0, 4))
-    trials, epochs = tables([Record(run)])
-    row = trials.iloc[0]
+    row, epochs = table(run).iloc[0], table(run, "epochs")
     assert (row["energy_j"], row["steady_energy_j"], row["steady_host_energy_j"]) == (480, 120, 12)
     assert epochs["energy_j"].tolist() == [120] * 4 and epochs["host_energy_j"].tolist() == [12] * 4
     assert summary_metrics(run)["summary/steady_energy_j"] == 120
@@ -63,6 +65,6 @@ def test_tables_and_mlflow_have_the_measured_joules():
 
 def test_unmeasured_energy_has_a_reason():
     run = trial(events.trial_audited("", 1, energy={"missing": ["no counters", "no permission"]}))
-    row = tables([Record(run)])[0].iloc[0]
+    row = table(run).iloc[0]
     assert row["energy_missing"] == "no counters; no permission" and row.isna()["energy_j"]
     assert "summary/steady_energy_j" not in summary_metrics(run)

@@ -6,15 +6,15 @@ import subprocess
 import sys
 
 import pytest
+from support.attempts import attempts
 
-from raybench.results.columns import EPOCHS
-from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, Combine, Epoch, epoch_of_columns, over_ranks
-from raybench.results.epoch_decoding import epoch_of
+from raybench.core import events
+from raybench.results.epoch import QUANTITIES, Combine, Epoch, over_ranks
+from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 
 FIELD = """    charge_c: float | None = measured(
-        Kind.NUMBER,
-        "charge that the device drew",
+        None,
         Quantity("charge_c", "C", "drawn by the device", over_epochs=Combine.SUM),
         over_ranks=Combine.SUM,
     )
@@ -32,9 +32,10 @@ module = sys.modules["raybench.results.epoch"] = types.ModuleType("raybench.resu
 exec(compile(text.replace(mark, sys.argv[1] + mark), path, "exec"), module.__dict__)
 
 from raybench.core import events
-from raybench.results import columns
+from raybench.results import epoch_table, run_table
 from support.attempts import attempts
-from raybench.sources.result_tables import Record, tables
+from raybench.reporting.results import Results
+from raybench.sources import GridSource
 from raybench.trial import launch_ranks
 
 def epoch(number, charge):
@@ -42,13 +43,13 @@ def epoch(number, charge):
 
 told = [epoch(1, 2.0), launch_ranks.over_ranks([epoch(2, 3.0), epoch(2, 4.0)])]
 (attempt,) = attempts(told).values()
-trials, epochs = tables([Record(attempt, "g")])
-described = {column.name: [column.unit, column.meaning] for column in columns.TRIALS + columns.EPOCHS}
+results = Results([GridSource("g", [attempt])])
+described = {column.name: [column.unit, column.meaning] for column in [*run_table.TRIALS, *epoch_table.EPOCHS]}
 print(json.dumps({
     "attribute": [epoch.charge_c for epoch in attempt.epochs],
     "described": described["charge_c"],
-    "epochs": list(epochs["charge_c"]),
-    "trials": list(trials["charge_c"]),
+    "epochs": list(results.epochs["charge_c"]),
+    "trials": list(results.trials["charge_c"]),
 }))
 """
 
@@ -67,14 +68,13 @@ def test_a_new_field_needs_no_other_edit():
     }
 
 
-def test_every_field_says_what_it_is():
-    assert [field.name for field in EPOCH_FIELDS if not field.meaning] == []
+def test_quantities_are_columns():
     assert {quantity.column for quantity in QUANTITIES} <= {column.name for column in EPOCHS}
 
 
 def test_an_epoch_without_anything_has_empty_values():
-    epochs = Epochs([epoch_of(3, {})])
-    (empty,) = epochs
+    (run,) = attempts([{"event": "epoch_ended", "trial": "c-r0", "attempt": 1, "epoch": 3}]).values()
+    (empty,) = epochs = run.epochs
     assert empty == Epoch(3, None)
     assert (empty.steps, empty.cpu_s, empty.ledger, empty.step_s) == (0, None, {}, ())
     values = {quantity.column: value for quantity in QUANTITIES for value in quantity.of(epochs)}
@@ -93,10 +93,10 @@ def test_table_row_equals_its_epoch():
         "metrics": {"val/accuracy": 0.5},
         "memory_peak_bytes": 7,
     }
-    epochs = Epochs([epoch_of(1, event)])
-    (epoch,) = epochs
-    row = {quantity.column: value for quantity in QUANTITIES for value in quantity.of(epochs)} | epoch.metrics
-    again = epoch_of_columns(1, None, row)
+    (run,) = attempts([events.epoch_ended("c-r0", 1, epoch=1, **event)]).values()
+    (epoch,) = epochs = run.epochs
+    columns = {quantity.column: quantity.of(epochs) for quantity in QUANTITIES}
+    (again,) = Epochs.of_columns({"epoch": [1], **columns, "val/accuracy": [0.5]})
     assert {name: seconds for name, seconds in again.ledger.items() if seconds} == epoch.ledger
     assert (again.steps, again.examples, again.cpu_s, again.device_s) == (2, 64, 2.5, {"train": 1.25})
     assert (again.metrics, again.memory_peak_bytes, again.recompiles) == ({"val/accuracy": 0.5}, 7, None)

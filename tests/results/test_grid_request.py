@@ -9,10 +9,10 @@ from support.made_up_runs import MadeUpGrid
 
 from raybench.core.cell import Cell
 from raybench.core.job import Target
-from raybench.results.attempt import Attempt
 from raybench.results.executions import Execution
 from raybench.results.grid_request import GridRequest, PlannedCell, latest_request, request_of_runs, unite
 from raybench.results.history import GridHistory
+from raybench.results.run_table import Run
 
 
 def planned(cell_id, model, repeats=3, skip=None, **axes):
@@ -60,7 +60,7 @@ def test_runs_of_a_node_that_is_gone_stay():
     for name, cells in (("1", there), ("2", [there[0], gone])):
         history.executions.append(Execution(name, "folder", "", request(*cells).to_json()))
     assert [cell.skip for cell in latest_request(history).cells] == [None, "no node"], "it has no runs"
-    history.attempts["b-r0", 1] = Attempt("b-r0", 1, started="2026-11-28T12:00:00.000Z")
+    history.attempts["b-r0", 1] = Run(trial="b-r0", started="2026-11-28T12:00:00.000Z")
     assert [(cell.cell_id, cell.skip) for cell in latest_request(history).cells] == [("a", None), ("b", None)]
 
 

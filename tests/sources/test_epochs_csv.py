@@ -1,6 +1,7 @@
 """A plain CSV of epochs as tables, and what is wrong with one."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from pandas.testing import assert_frame_equal
@@ -8,8 +9,9 @@ from pandas.testing import assert_frame_equal
 import raybench
 from raybench.errors import FileError, UsageError
 from raybench.reporting import build
+from raybench.reporting.results import Results
 from raybench.reporting.words import best_texts
-from raybench.sources import epochs_csv
+from raybench.sources import GridSource, epochs_csv
 
 CSV = """\
 trial,epoch,train_s,evaluate_s,val/accuracy,device,batch_size,weight_decay,compile,warmup_epochs
@@ -43,8 +45,8 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
     assert frame["steady_s"].to_dict() == {"a": pytest.approx(2.1), "b": 2.1, "c": 9.0}
     assert frame["first_s"].to_dict() == {"a": 5.0, "b": 5.1, "c": 9.0}
     assert (frame["batch_size"]["a"], frame["weight_decay"]["a"], frame["compile"]["a"]) == (64, 5e-4, "false")
-    records = epochs_csv.load_csv(tmp_path / "mine.csv")
-    assert {record.attempt.cell.settings.compile for record in records} == {False}
+    runs = epochs_csv.load_csv(tmp_path / "mine.csv")
+    assert {run.cell.settings.compile for run in runs} == {False}
     assert frame["best_val_accuracy"].to_dict() == {"a": 0.6, "b": 0.7, "c": 0.4}
     assert found.epochs["val/accuracy"].isna().tolist() == [False, False, True, False, False, False]
 
@@ -52,9 +54,8 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
 def test_written_epoch_table_is_read_back(tmp_path, golden_events):
     from support.attempts import attempts
 
-    from raybench.sources.result_tables import Record, tables
-
-    trials, epochs = tables([Record(one, "golden") for one in attempts(golden_events).values()])
+    results = Results([GridSource("golden", [replace(one, grid="golden") for one in attempts(golden_events).values()])])
+    trials, epochs = results.trials, results.epochs
     epochs.to_csv(tmp_path / "golden.csv", index=False)
     again = raybench.load(tmp_path / "golden.csv")
     assert_frame_equal(again.epochs, epochs)

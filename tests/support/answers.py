@@ -12,10 +12,9 @@ from raybench.analysis.answer import (
     Effect,
     EffectPart,
     Ending,
-    FlopsAndPeak,
     Mfu,
     Ratio,
-    Run,
+    RunResult,
     Status,
     Summary,
     ToTarget,
@@ -25,6 +24,7 @@ from raybench.analysis.answer import (
 )
 from raybench.core.job import Target
 from raybench.core.text import format_value
+from raybench.results.utilization import FlopsAndPeak
 
 
 def summary(value, spread=0.02, runs=3):
@@ -48,7 +48,7 @@ def difference(value, half=0.003, runs=3):
 
 def configuration(index, label, axes, seconds, quality, reference=0, runs=3, **further):
     """A configuration whose completed runs took `seconds` with `quality`."""
-    made = tuple(Run(f"c{index}-r{n}", seconds, None) for n in range(runs))
+    made = tuple(RunResult(f"c{index}-r{n}", seconds, None) for n in range(runs))
     return Configuration(
         index=index,
         cell_id=f"c{index}",

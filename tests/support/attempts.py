@@ -1,12 +1,13 @@
-"""Attempts of events that are not in files."""
+"""Runs of events that are not in files."""
 
-from raybench.results.attempt import Attempt, key_of
+from pathlib import Path
+
+from raybench.results.history import GridHistory
 
 
 def attempts(events):
     """The attempts of events, by trial and number, in the order of their first event."""
-    found = {}
+    history = GridHistory(Path())
     for event in events:
-        if key := key_of(event):
-            found.setdefault(key, Attempt(*key)).take(event)
-    return found
+        history.take(event)
+    return history.attempts

@@ -6,10 +6,10 @@ from itertools import count
 
 from raybench.analysis.analyze import analyze
 from raybench.core.cell import Cell
-from raybench.results.attempt import Attempt
 from raybench.results.epoch import Epoch
 from raybench.results.epochs import Epochs
 from raybench.results.grid_request import GridRequest, PlannedCell
+from raybench.results.run_table import Run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LEARNING = (0.5, 0.8, 0.9, 0.95)
@@ -90,7 +90,7 @@ class MadeUpGrid:
             ]
             audit = None if joules is None else {"energy": {"steady": {"device_j": joules[repeat], "count": 1}}}
             self.attempts.append(
-                Attempt(
+                Run(
                     **{
                         "trial": f"{cell_id}-r{repeat}",
                         "attempt": 1,

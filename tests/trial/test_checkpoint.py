@@ -10,7 +10,6 @@ from support.attempts import attempts
 from support.frameworks import call
 from support.sides import checkpoint_side
 
-from raybench.results import timing
 from raybench.trial.checkpoint import FOLDER
 
 ADAM = {
@@ -107,7 +106,7 @@ def test_lost_again_and_again(lost, left):
     resumed = again["told"][1]
     assert (resumed["epoch"], resumed["gaps"], resumed["of_attempt"]) == (4, [3, 4], 2)
     assert [event.get("of_attempt") for event in epochs(again)] == [1, 1, 1, 2, None, None]
-    assert [e.epoch for e in timing.steady_epochs(attempts(again["told"])[("t-r0", 3)])] == [2, 3, 6]
+    assert [e.epoch for e in attempts(again["told"])[("t-r0", 3)].timed] == [2, 3, 6]
 
 
 def test_afresh_uses_none_and_leaves_none(lost, left):

@@ -323,7 +323,7 @@ def test_a_script_reports_by_itself(project):
     (started,) = project.events("trial_started")
     assert started["clock"] == "trial"
     assert [(epoch.steps, epoch.examples) for epoch in attempt.epochs] == [(2, 16)] * 3
-    assert attempt.metric("val/accuracy") == 0.2
+    assert attempt.last_metrics["val/accuracy"] == 0.2
     (ended,) = project.events("trial_ended")
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.005)
     assert all(ended["ledger"][name] > 0 for name in ("setup", "build", "train", "input_wait", "evaluate", "other"))

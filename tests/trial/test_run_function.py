@@ -68,7 +68,7 @@ def test_params_are_axes(project):
     attempts = outcome.latest.values()
     assert {attempt.status for attempt in attempts} == {"completed"}
     accuracies = {
-        (attempt.cell.params["hidden"], attempt.cell.settings.weight_decay): attempt.metric("val/accuracy")
+        (attempt.cell.params["hidden"], attempt.cell.settings.weight_decay): attempt.last_metrics["val/accuracy"]
         for attempt in attempts
     }
     assert accuracies == {(4, 0): 0.04, (4, 0.5): 0.54, (8, 0): 0.08, (16, 0.25): pytest.approx(0.41)}

@@ -14,7 +14,7 @@ from support.workloads.slow_parts import FIRST_EVALUATION
 from raybench.core.job import Job, Target
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
-from raybench.results import timing
+from raybench.results.run_table import training_s
 from raybench.trial.run import run
 from raybench.workloads import read_workload
 
@@ -53,9 +53,9 @@ def test_compilation_of_evaluation_has_its_section(trial):
 
 def test_compilation_of_evaluation_is_not_training(trial):
     beyond = trial.wall - FIRST_EVALUATION
-    assert timing.epochs(trial) < beyond
-    assert timing.first(trial) < beyond
-    assert timing.time_to_target(trial, Target("val/accuracy", at_least=0.0)) < beyond
+    assert trial.epochs_s < beyond
+    assert trial.first_s < beyond
+    assert training_s(trial.epochs_to(Target("val/accuracy", at_least=0.0))) < beyond
 
 
 def test_sections_add_up_to_the_wall_time(ran):

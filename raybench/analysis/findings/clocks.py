@@ -7,14 +7,13 @@ from array import array
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from raybench.analysis.bottleneck import LEAST_SHARE, input_share
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import Finding, detects
 from raybench.analysis.findings.slow_start import BATCHES, slow_start
-from raybench.analysis.measured import SHORT_EPOCH_S, is_too_short
-from raybench.results import timing
-from raybench.results.attempt import Attempt
+from raybench.core.ledger import STEADY, TRAINING
 from raybench.results.epochs import Epochs
+from raybench.results.run_table import SHORT_EPOCH_S, Run, seconds_in
+from raybench.results.utilization import LEAST_SHARE
 
 SETTLED = 0.02
 """Largest fraction of a section's time for fetching its last value afterwards; with a right clock nothing is left."""
@@ -36,7 +35,7 @@ MOST_WAITED = 0.99
 
 
 @detects("set more `warmup_epochs`", caution=True, recurs=True)
-def short_warmup(run: Attempt) -> Iterator[Finding]:
+def short_warmup(run: Run) -> Iterator[Finding]:
     """In most repeats, steps after the warm-up began slow, which lengthens the run by 2% or more.
 
     Epochs are looked at if steps were not timed. On a busy host it is not looked for, as others may have slowed steps.
@@ -46,7 +45,7 @@ def short_warmup(run: Attempt) -> Iterator[Finding]:
     steady = run.steady
     steps = steady.column("step_s")
     by_steps = bool(steps) and all(steps)
-    start = slow_start(array("d", b"".join(steps)) if by_steps else timing.steady_seconds(run)) if steady else None
+    start = slow_start(array("d", b"".join(steps)) if by_steps else run.timed_s) if steady else None
     if start is None:
         return
     # Up to the end of the epoch of the change, whose position is known to within a batch.
@@ -61,28 +60,28 @@ def short_warmup(run: Attempt) -> Iterator[Finding]:
     caution=True,
     of_hardware=True,
 )
-def input_bound(run: Attempt) -> Iterator[Finding]:
+def input_bound(run: Run) -> Iterator[Finding]:
     """The run waited for input during {LEAST_SHARE:.0%} of the steady epochs."""
-    share = input_share(run)
+    share = run.waiting
     if share is not None and share >= LEAST_SHARE:
         text = f"the run waited for input during {share:.0%} of the steady epochs"
         yield Finding(text, share, too_long=share / (1 - min(share, MOST_WAITED)))
 
 
 @detects("do not trust its times: the device's `synchronize` has to wait for all work", caution=True)
-def unsynchronized_clock(run: Attempt) -> Iterator[Finding]:
+def unsynchronized_clock(run: Run) -> Iterator[Finding]:
     """The device worked on after the clock had stopped, or its own clock shows more than the host's.
 
     The median over epochs is used: a host may be busy now and then, while a clock that does not wait never does. The
     first epoch is left out, because a fetch may have to be compiled there.
     """
     epochs = run.epochs[1:] or run.epochs
-    waited_s, took_s = _medians(epochs, "settle_s", timing.STEADY, SETTLE_LEAST_S)
+    waited_s, took_s = _medians(epochs, "settle_s", STEADY, SETTLE_LEAST_S)
     if waited_s > max(SETTLE_LEAST_S, SETTLED * took_s):
         text = f"when the clock of `train` had stopped ({took_s:.3g} s per epoch), the device worked on for "
         text += f"{waited_s:.3g} s"
     else:
-        device_s, took_s = _medians(epochs, "device_s", timing.TRAINING, BEYOND_LEAST_S)
+        device_s, took_s = _medians(epochs, "device_s", TRAINING, BEYOND_LEAST_S)
         waited_s = device_s - took_s
         if waited_s <= BEYOND * took_s + BEYOND_LEAST_S:
             return
@@ -96,7 +95,7 @@ def _medians(epochs: Epochs, clock: str, sections: Sequence[str], least_s: float
     seconds = epochs.column(clock, "train")
     known = [place for place, each in enumerate(seconds) if each is not None]
     other_s = median(seconds[place] for place in known) if known else 0.0
-    return (other_s, median(timing.seconds_of_each(epochs.at(known), sections))) if other_s > least_s else (0.0, 0.0)
+    return (other_s, median(seconds_in(epochs.at(known), sections))) if other_s > least_s else (0.0, 0.0)
 
 
 @detects(
@@ -104,7 +103,7 @@ def _medians(epochs: Epochs, clock: str, sections: Sequence[str], least_s: float
     "before the command), or run again on a quiet machine",
     caution=True,
 )
-def output_buffered(run: Attempt) -> Iterator[Finding]:
+def output_buffered(run: Run) -> Iterator[Finding]:
     """The lines of several epochs of a command arrived together."""
     together = list(filter(None, run.epochs.column("epochs_in_read")))
     if together:
@@ -113,30 +112,30 @@ def output_buffered(run: Attempt) -> Iterator[Finding]:
 
 
 @detects("make an epoch several rounds of the program, so that it takes well over 0.05 s", caution=True)
-def short_epochs(run: Attempt) -> Iterator[Finding]:
+def short_epochs(run: Run) -> Iterator[Finding]:
     """Epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when lines arrive: there is no ratio."""
-    seconds = timing.steady(run) or timing.mean_steady(run) or 1e-6  # the median is 0 if most lines arrive together
-    if is_too_short(run) and seconds < SHORT_EPOCH_S:
+    seconds = run.steady_s or run.mean_steady_s or 1e-6  # the median is 0 if most lines arrive together
+    if run.is_too_short and seconds < SHORT_EPOCH_S:
         text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
         yield Finding(text, 1 / seconds)
 
 
 @detects("let a line end each part of the training: `--epoch` (`epoch` in a grid file) sets its pattern", caution=True)
-def whole_run(run: Attempt) -> Iterator[Finding]:
+def whole_run(run: Run) -> Iterator[Finding]:
     """The work of a command is counted, and its time is that of the whole run, as no line ends an epoch."""
     if run.clock == "run" and run.epochs.counted:
         yield Finding("the rates are those of whole runs, with the start of the program and its imports")
 
 
 @detects("allow more epochs, or make epochs or steps shorter, so that training ends at the budget", caution=True)
-def off_budget(run: Attempt) -> Iterator[Finding]:
+def off_budget(run: Run) -> Iterator[Finding]:
     """A run trained for {OFF_BUDGET:.0%} less or more time than its budget of time or price allows."""
     budget = run.cell.budget or {}
     budget_s = budget.get("seconds")
     if not budget_s:
         return
-    sections = timing.TRAINING if budget.get("compile", True) else timing.STEADY
-    trained_s = sum(timing.seconds_of_each(run.epochs, sections))
+    sections = TRAINING if budget.get("compile", True) else STEADY
+    trained_s = sum(seconds_in(run.epochs, sections))
     if trained_s and abs(trained_s / budget_s - 1) > OFF_BUDGET:
         text = f"the run trained for {trained_s:.3g} s with a budget of {budget_s:.3g} s"
         yield Finding(text, abs(math.log(trained_s / budget_s)))

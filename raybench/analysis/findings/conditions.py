@@ -9,13 +9,11 @@ from itertools import accumulate
 from typing import Any
 
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
-from raybench.analysis.measured import seconds_since_1970
 from raybench.core.text import plural
 from raybench.devices import hosted
-from raybench.monitoring.summary import LEAST_S
-from raybench.results import energy
-from raybench.results.attempt import Attempt
+from raybench.monitoring.summary import BUSY_CORES, BUSY_PART, LEAST_S, is_busy  # noqa: F401 — for docstrings
 from raybench.results.parsing import mapping_in, number_in
+from raybench.results.run_table import Run
 
 SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
 """Reasons for a GPU to slow down by heat or low power (`raybench.monitoring.nvidia.REASONS`)."""
@@ -28,12 +26,6 @@ SLOWED_BY = 0.15
 
 AT_WORK = 0.5
 """Least utilization of a run's cores for an informative frequency: idle cores clock down."""
-
-BUSY = 0.1
-"""Largest fraction of a run's cores that others may use; the system, Ray and the sampler take a few percent of two."""
-
-BUSY_CORES = 0.5
-"""The same in cores: evenly divided work waits for the slowest core, even if others keep only that one half busy."""
 
 STOLEN = 0.05
 """Largest fraction of a run's core time that a hypervisor may take."""
@@ -55,7 +47,7 @@ MOST_LOST = 1 / (1 - MOST_TAKEN)
 
 
 @detects("remove `threads` and `cpus` from the grid to use all cores", caution=True, of_hardware=True, of_grid=True)
-def few_threads(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
+def few_threads(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """The host computes with fewer threads than it has cores, and the grid does not compare `threads` or `cpus`."""
     for run in () if {"threads", "cpus", "count"} & {*axes} else filter(_is_hosted, runs):
         threads, own_cores = _threads(run), number_in(run.cell.device.count) or 0.0
@@ -67,8 +59,8 @@ def few_threads(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRu
 
 
 @detects("run again with `--rerun` on a quiet machine", caution=True)
-def busy_host(run: Attempt) -> Iterator[Finding]:
-    """Other programs took {BUSY:.0%} of the run's cores, or {BUSY_CORES} cores, during its epochs.
+def busy_host(run: Run) -> Iterator[Finding]:
+    """Other programs took {BUSY_PART:.0%} of the run's cores, or {BUSY_CORES} cores, during its epochs.
 
     If these took less than `LEAST_S`, it is during the whole run.
 
@@ -77,7 +69,7 @@ def busy_host(run: Attempt) -> Iterator[Finding]:
     most the time in which the run had no processor.
     """
     share, cores = core_share(run, "other_cpu_s"), audited(run, "host", "cores") or 0.0
-    if share < BUSY and share * cores < BUSY_CORES:
+    if not is_busy(share * cores, cores):
         return
     own = core_share(run, "own_cpu_s")
     text = f"other programs used {share * cores:.1f} of {cores:.0f} core{'s' if cores > 1 else ''} during the run"
@@ -90,7 +82,7 @@ def busy_host(run: Attempt) -> Iterator[Finding]:
 
 
 @detects("use a machine with dedicated cores, or more `repeats` at other times", caution=True)
-def steal(run: Attempt) -> Iterator[Finding]:
+def steal(run: Run) -> Iterator[Finding]:
     """A hypervisor gave {STOLEN:.0%} of the cores' time to others."""
     share = core_share(run, "steal_s")
     if share >= STOLEN:
@@ -99,7 +91,7 @@ def steal(run: Attempt) -> Iterator[Finding]:
 
 
 @detects("run again with `--rerun`", caution=True)
-def stopped(run: Attempt) -> Iterator[Finding]:
+def stopped(run: Run) -> Iterator[Finding]:
     """The run or its whole machine was stopped for {STOPPED:.0%} of the time of its epochs.
 
     The stop may be by SIGSTOP or by a paused virtual machine; the times contain it.
@@ -111,12 +103,12 @@ def stopped(run: Attempt) -> Iterator[Finding]:
 
 
 @detects("remove `cpus` from the grid file, so that trials run one at a time", caution=True, of_grid=True)
-def cores_shared(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
+def cores_shared(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """Other trials ran on the same machine during {OVERLAP:.0%} of the run's time."""
     for group in in_groups(runs, lambda run: run.host.get("name")):
         spans: dict[object, tuple[float, float]] = {}  # once for a run that is there twice, as in two versions
         for run in group:
-            start, end = seconds_since_1970(run.started), seconds_since_1970(run.ended)
+            start, end = run.span
             if start and end and start < end:
                 spans[run.run or id(run)] = start, end
         overlaps = dict(zip(spans, _overlaps(list(spans.values())), strict=True))
@@ -147,7 +139,7 @@ def _overlaps(spans: Sequence[tuple[float, float]]) -> list[tuple[float, int]]:
 
 
 @detects("improve cooling or power supply, and run again", caution=True)
-def throttled(run: Attempt) -> Iterator[Finding]:
+def throttled(run: Run) -> Iterator[Finding]:
     """Heat or low power slowed a GPU down during {THROTTLED_TIME:.0%} of the epochs, or busy cores by {SLOWED_BY:.0%}.
 
     The cores are slowed if their last frequency is below the first. A throttled GPU is assumed to keep half its speed.
@@ -170,20 +162,20 @@ def throttled(run: Attempt) -> Iterator[Finding]:
 
 
 @detects("run trials one at a time on a quiet machine to measure their energy alone", caution=True, about="energy")
-def energy_shared(run: Attempt) -> Iterator[Finding]:
+def energy_shared(run: Run) -> Iterator[Finding]:
     """The host computes, and others took {SHARED_ENERGY:.0%} of the processor time on the sockets that were metered."""
-    others = energy.others_share(run)
-    if _is_hosted(run) and others is not None and others >= SHARED_ENERGY and energy.total(run) is not None:
+    others = number_in(run.energy.get("others_share"))
+    if _is_hosted(run) and others is not None and others >= SHARED_ENERGY and run.energy_j is not None:
         text = f"the energy includes that of other programs, which used {others:.0%} of the busy time of the sockets"
         yield Finding(text, others)
 
 
-def others_load(run: Attempt) -> list[Finding]:
+def others_load(run: Run) -> list[Finding]:
     """Return findings that other programs made a run take longer."""
     return [*busy_host(run), *steal(run)]
 
 
-def audited(run: Attempt, *path: str) -> float | None:
+def audited(run: Run, *path: str) -> float | None:
     """Return a number of the run's audit (`raybench.monitoring.summary`) by its path; None if not recorded."""
     value: Any = run.audit
     for name in path:
@@ -191,7 +183,7 @@ def audited(run: Attempt, *path: str) -> float | None:
     return number_in(value)
 
 
-def core_share(run: Attempt, name: str) -> float:
+def core_share(run: Run, name: str) -> float:
     """Return a total of the audit as a fraction of the run's core time; 0 if not known."""
     total, cores, seconds = audited(run, "host", name), audited(run, "host", "cores"), audited(run, "seconds")
     if total is None or not seconds or not cores or seconds < LEAST_S:
@@ -199,12 +191,12 @@ def core_share(run: Attempt, name: str) -> float:
     return total / (seconds * cores)
 
 
-def _threads(run: Attempt) -> float | None:
+def _threads(run: Run) -> float | None:
     """Return the number of its threads, as they were or else as they were set; None if not known."""
     return number_in(run.runtime_conditions.get("threads")) or number_in(run.cell.device.threads)
 
 
-def _is_hosted(run: Attempt) -> bool:
+def _is_hosted(run: Run) -> bool:
     """Return whether the run computes on the host's cores."""
     return hosted(str(run.cell.device.kind))
 

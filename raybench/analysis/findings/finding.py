@@ -4,7 +4,7 @@ A kind of finding is one function, in any module of this package. Its name is th
 when it is reported, with constants of the module in braces:
 
     @detects(remedy="use a machine with dedicated cores", caution=True)
-    def steal(run: Attempt) -> Iterator[Finding]:
+    def steal(run: Run) -> Iterator[Finding]:
         '''A hypervisor gave {STOLEN:.0%} of the cores' time to others.'''
 
 With `of_grid`, it is a function of all runs and of the axes that vary, and yields runs with their finding. Reports,
@@ -21,7 +21,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from raybench.core.status import TrialStatus
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Finding:
 
 
 Detector = TypeVar("Detector", bound=Callable[..., Iterator[Any]])
-OfRuns = tuple[Iterable[Attempt], Finding]
+OfRuns = tuple[Iterable[Run], Finding]
 """Runs and what was found in each of them."""
 
 
@@ -103,7 +103,7 @@ def detects(remedy: str, **attributes: Any) -> Callable[[Detector], Detector]:
     return declare
 
 
-def findings(runs: Sequence[Attempt], axes: Collection[str] = ()) -> dict[int, tuple[Finding, ...]]:
+def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple[Finding, ...]]:
     """Return the findings of runs of one grid, by the `id` of each.
 
     Args:
@@ -120,15 +120,15 @@ def findings(runs: Sequence[Attempt], axes: Collection[str] = ()) -> dict[int, t
     repeats = Counter(run.cell_id for run in completed)
     counts = Counter((run.cell_id, code) for run in completed for code in {each.code for each in found[id(run)]})
 
-    def is_kept(run: Attempt, code: str) -> bool:
+    def is_kept(run: Run, code: str) -> bool:
         return not kinds()[code].recurs or 2 * counts[run.cell_id, code] > repeats[run.cell_id]
 
     return {id(run): tuple(each for each in found[id(run)] if is_kept(run, each.code)) for run in runs}
 
 
-def in_groups(runs: Iterable[Attempt], key: Callable[[Attempt], object]) -> list[list[Attempt]]:
+def in_groups(runs: Iterable[Run], key: Callable[[Run], object]) -> list[list[Run]]:
     """Return the runs with equal keys, together."""
-    groups: dict[object, list[Attempt]] = {}
+    groups: dict[object, list[Run]] = {}
     for run in runs:
         groups.setdefault(key(run), []).append(run)
     return list(groups.values())

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
-from raybench.analysis.measured import are_same, metrics_of
+from raybench.analysis.measured import are_same
 from raybench.core.identity import canonical
 from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words
 from raybench.devices import hosted
-from raybench.results.attempt import Attempt
+from raybench.results.run_table import Run
 
 OPTIMIZER = ("weight_decay", "learning_rate")
 """Axes that a step of an optimizer shows."""
@@ -21,12 +21,12 @@ TOLERANCE = 0.1
 """Share by which the examples per step may differ from the batch size."""
 
 
-def _differing_in(axis: str, runs: Iterable[Attempt]) -> Iterator[tuple[list[Attempt], str]]:
+def _differing_in(axis: str, runs: Iterable[Run]) -> Iterator[tuple[list[Run], str]]:
     """Yield completed runs of one repeat that differ in one axis alone, with their values on it."""
     leaf = axis if axis.startswith(PARAM) else f"settings.{'.'.join(TRAINING[axis].path)}" if axis in TRAINING else axis
     rest: dict[int, str] = {}
 
-    def key(run: Attempt) -> tuple[int, str]:
+    def key(run: Run) -> tuple[int, str]:
         if id(run.cell) not in rest:  # runs of one cell may share the object
             rest[id(run.cell)] = canonical({name: value for name, value in run.cell.leaves.items() if name != leaf})
         return run.repeat, rest[id(run.cell)]
@@ -37,18 +37,18 @@ def _differing_in(axis: str, runs: Iterable[Attempt]) -> Iterator[tuple[list[Att
             yield group, join_words(values)
 
 
-def _is_complete(run: Attempt) -> bool:
+def _is_complete(run: Run) -> bool:
     return run.status == TrialStatus.COMPLETED and bool(run.cell)
 
 
-def _optimizers(run: Attempt) -> list[Any]:
+def _optimizers(run: Run) -> list[Any]:
     """Return the optimizers of all epochs; empty if one is not known."""
     optimizers = list(run.epochs.column("optimizers"))
     return optimizers if all(optimizers) else []
 
 
 @detects("pass the setting to the optimizer", caution=True, of_grid=True)
-def optimizer_unchanged(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
+def optimizer_unchanged(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """In a training function, the optimizer's learning rate and weight decay do not change with their axis."""
     for axis in (each for each in axes if each in OPTIMIZER):
         for group, values in _differing_in(axis, runs):
@@ -58,12 +58,12 @@ def optimizer_unchanged(runs: Sequence[Attempt], axes: Collection[str]) -> Itera
 
 
 @detects("check that the setting is used; if it is meant to change only the speed, ignore this", of_grid=True)
-def no_effect(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
+def no_effect(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """All metrics are the same to the last digit for all values of an axis that affects convergence."""
     for axis in axes:
         if LEARNING in SETTINGS[axis].affects if axis in SETTINGS else axis.startswith(PARAM):
             for group, values in _differing_in(axis, runs):
-                if are_same([metrics_of(run) for run in group]):
+                if are_same([run.distinct_metrics for run in group]):
                     text = f"all metrics are the same to the last digit with `{short_name(axis)}` {values}"
                     yield group, Finding(text)
 
@@ -75,10 +75,10 @@ def no_effect(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns
     about="quality",
     of_grid=True,
 )
-def seed_unused(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRuns]:
+def seed_unused(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """All metrics are the same to the last digit in repeats, which have different seeds."""
     for repeats in in_groups(filter(_is_complete, runs), lambda run: run.cell_id):
-        if len({run.seed for run in repeats}) > 1 and are_same([metrics_of(run) for run in repeats]):
+        if len({run.seed for run in repeats}) > 1 and are_same([run.distinct_metrics for run in repeats]):
             yield repeats, Finding(f"all metrics are the same to the last digit in {len(repeats)} repeats")
 
 
@@ -87,7 +87,7 @@ def seed_unused(runs: Sequence[Attempt], axes: Collection[str]) -> Iterator[OfRu
     "function",
     caution=True,
 )
-def other_batch_size(run: Attempt) -> Iterator[Finding]:
+def other_batch_size(run: Run) -> Iterator[Finding]:
     """In a training function, an optimizer's step has over {TOLERANCE:.0%} more or fewer examples than `batch_size`.
 
     They do in every epoch, since a scaler of gradients leaves out steps of the first ones until it has found its scale.
@@ -113,7 +113,7 @@ def _examples_per_step(steps: int, examples: int, batch: int) -> float | None:
 
 
 @detects("set `decay` or `decay_rule` to how the decay acts", caution=True, about="quality")
-def other_decay(run: Attempt) -> Iterator[Finding]:
+def other_decay(run: Run) -> Iterator[Finding]:
     """The check before the runs shows that weight decay acts by a different rule, or with a different factor."""
     check = run.decay_check
     if check.get("passed") is False and run.cell.settings.weight_decay:
@@ -121,7 +121,7 @@ def other_decay(run: Attempt) -> Iterator[Finding]:
 
 
 @detects("move the model and the batches to `trial.device`", caution=True)
-def accelerator_unused(run: Attempt) -> Iterator[Finding]:
+def accelerator_unused(run: Run) -> Iterator[Finding]:
     """In the first epoch of a training function no memory was allocated on its accelerator."""
     if not run.cell.has_own_loop or hosted(str(run.cell.device.kind)):
         return

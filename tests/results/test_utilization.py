@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from support.attempts import attempts
 
-from raybench.analysis.bottleneck import PASSES, STATED, TRIPLED, roofline, train_bytes, utilization
 from raybench.core.cell import Cell
 from raybench.results.epochs import Epochs
+from raybench.results.utilization import PASSES, STATED, TRIPLED, train_bytes
 
 TRIAL = "e5728b716bd9-r0"
 WORK = {"flops": 6_818_304, "train_flops": 20_000_000, "values": 257_246, "parameters": 111_498}
@@ -34,7 +34,7 @@ def told(golden_events):
 
 
 def test_what_was_achieved(told):
-    found = roofline(told())
+    found = told().limit
     # SGD with momentum, float32, 256 examples: 3 passes over the values; 8 moves of each weight for all examples.
     bytes_moved = 3 * 4 * 257_246 + 4 * 8 * 111_498 / 256
     assert found.memory == pytest.approx(bytes_moved * 39_936 / 3.921 / 1e11)
@@ -55,7 +55,7 @@ RATE = 39_936 / 3.921
     ],
 )
 def test_share_of_the_peaks(told, changes, flops, datasheet):
-    found = utilization(told(**changes))
+    found = told(**changes).utilization
     assert (found.basis.flops, found.basis.peak, found.basis.probe, found.basis.precision) == (
         flops,
         1e12,
@@ -76,17 +76,17 @@ def test_share_of_the_peaks(told, changes, flops, datasheet):
 )
 def test_no_share_above_100_percent_or_of_uncounted_units(told, changes, source, problem):
     run = told(**changes)
-    found = utilization(run)
+    found = run.utilization
     assert (found.mfu, found.datasheet_mfu, found.basis.source) == (None, None, source)
     assert found.problem.startswith(problem)
 
 
 def test_peak_of_tokens_is_that_of_products(told):
     run = told(convolution=5e12, stated={"unit": "tokens", "flops": 1e6})
-    assert utilization(run).basis.probe == "convolution"
+    assert run.utilization.basis.probe == "convolution"
     *others, last = run.epochs
     run = replace(run, epochs=Epochs([*others, replace(last, units={"tokens": 1000})]))
-    found = utilization(run)
+    found = run.utilization
     assert (found.basis.probe, found.basis.peak) == ("product", 1e12) and found.mfu < 1
 
 
@@ -104,7 +104,7 @@ def test_peak_of_tokens_is_that_of_products(told):
     ],
 )
 def test_what_held_it_up(told, device, bound, share):
-    found = roofline(told(**device))
+    found = told(**device).limit
     assert (found.bottleneck, found.share) == (bound, pytest.approx(share, abs=1e-4))
 
 
@@ -139,4 +139,4 @@ def test_the_optimizer_s_state_moves_too(changes, moves):
     ],
 )
 def test_no_bottleneck_without_its_inputs(told, changes):
-    assert roofline(told(**changes)) is None
+    assert told(**changes).limit is None

@@ -1,7 +1,7 @@
-"""The share of the peak that an attempt uses (MFU), and its bottleneck: compute, memory, input or overhead.
+"""The share of the peak that a run uses (MFU), and its bottleneck: compute, memory, input or overhead.
 
 MFU is the model's FLOPs per second, without recomputed activations, over the measured peak of its devices in its number
-format. A roofline compares a model's demand with a device's capacity: here the steady epochs of an attempt with
+format. A roofline compares a model's demand with a device's capacity: here the steady epochs of a run with
 probes under the same framework, in the same number format, with the same cores and threads
 (`raybench.checks.roofline`).
 """
@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from raybench.analysis.answer import FlopsAndPeak
-from raybench.analysis.datasheets import peak_flops
 from raybench.core.cell import Cell
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text
-from raybench.results import timing
-from raybench.results.attempt import Attempt, kept
+from raybench.results.datasheets import peak_flops
+
+if TYPE_CHECKING:
+    from raybench.results.run_table import Run
 
 COMPUTE, MEMORY, INPUT, OVERHEAD = "compute", "memory", "input", "overhead"
 
@@ -46,8 +46,29 @@ On one core of a server processor DavidNet with batches of 32 reached 0.30 of it
 
 
 @dataclass(frozen=True)
+class FlopsAndPeak:
+    """The FLOPs of a model, and the measured peak that they are relative to.
+
+    Attributes:
+        peak: FLOP/s of the probe, of all devices together.
+        probe: `product` (of matrices) or `convolution`.
+        precision: the number format of the probes.
+        flops: of the model per unit, forward and backward, without recomputed activations.
+        unit: `examples` or `tokens`.
+        source: how these are known: counted, 3 x the counted forward pass, or stated in the grid.
+    """
+
+    peak: float
+    probe: str
+    precision: str
+    flops: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Utilization:
-    """The FLOPs of an attempt's model relative to the peak of its devices.
+    """The FLOPs of a run's model relative to the peak of its devices.
 
     Attributes:
         flops_per_s: achieved, over training and waiting for input; None if the epochs do not count the unit.
@@ -65,7 +86,7 @@ class Utilization:
 
 @dataclass(frozen=True)
 class Roofline:
-    """The steady epochs of an attempt relative to its device's capacity.
+    """The steady epochs of a run relative to its device's capacity.
 
     Attributes:
         bottleneck: `input` if waiting for it took at least `LEAST_SHARE` of the time; else `compute` or `memory`,
@@ -83,14 +104,13 @@ class Roofline:
     input: float
 
 
-@kept
-def utilization(attempt: Attempt) -> Utilization | None:
-    """The FLOPs of an attempt's model relative to its devices' peak; None if either is not known."""
-    label, device = attempt.roofline, attempt.cell.device
+def utilization_of(run: Run) -> Utilization | None:
+    """The FLOPs of a run's model relative to its devices' peak; None if either is not known."""
+    label, device = run.roofline, run.cell.device
     try:
         probes, precision = label["probes"], label["precision"]
         # Convolutions may be faster, by algorithms with fewer multiplications; a language model has none.
-        names = ["product"] if "tokens" in attempt.epochs.names("units") else ["product", "convolution"]
+        names = ["product"] if "tokens" in run.epochs.names("units") else ["product", "convolution"]
         peak, probe = max((float(probes[name]), name) for name in names)
         if stated := label.get("stated"):
             unit, flops, source = stated["unit"], float(stated["flops"]), STATED
@@ -98,10 +118,10 @@ def utilization(attempt: Attempt) -> Utilization | None:
             unit, flops, source = "examples", float(counted["train_flops"]), COUNTED
         else:
             unit, flops, source = "examples", float(PASSES * counted["flops"]), TRIPLED
-        rate = timing.rate(attempt, unit)
+        rate = run.rates.get(unit)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
-    if not attempt.epochs or peak <= 0:
+    if not run.epochs or peak <= 0:
         return None
     basis = FlopsAndPeak(peak, probe, precision, flops, unit, source)
     if rate is None:
@@ -118,34 +138,33 @@ def utilization(attempt: Attempt) -> Utilization | None:
     return Utilization(basis, flops_per_s, flops_per_s / peak, datasheet)
 
 
-def unknown_mfu(attempts: Iterable[Attempt]) -> list[str]:
-    """Reasons why completed attempts have no measured peak, without duplicates."""
-    completed = [attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED]
-    reasons = dict.fromkeys(attempt.roofline["missing"] for attempt in completed if "missing" in attempt.roofline)
+def unknown_mfu(runs: Iterable[Run]) -> list[str]:
+    """Reasons why completed runs have no measured peak, without duplicates."""
+    completed = [run.roofline for run in runs if run.status == TrialStatus.COMPLETED]
+    reasons = dict.fromkeys(label["missing"] for label in completed if "missing" in label)
     return [f"no MFU: {reason}" for reason in reasons]
 
 
-def roofline(attempt: Attempt) -> Roofline | None:
-    """The roofline of an attempt; None without MFU, or if compilers or caches keep traffic from the memory."""
-    used, examples_per_s = utilization(attempt), timing.rate(attempt, "examples")
+def roofline_of(run: Run) -> Roofline | None:
+    """The roofline of a run; None without MFU, or if compilers or caches keep traffic from the memory."""
+    used, examples_per_s = run.utilization, run.examples_per_s
     try:
-        bytes_moved = train_bytes(attempt.roofline["work"], attempt.cell)
-        memory = float(attempt.roofline["probes"]["memory"])
+        bytes_moved = train_bytes(run.roofline["work"], run.cell)
+        memory = float(run.roofline["probes"]["memory"])
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
-    if used is None or used.mfu is None or examples_per_s is None or memory <= 0 or attempt.cell.settings.compile:
+    if used is None or used.mfu is None or examples_per_s is None or memory <= 0 or run.cell.settings.compile:
         return None
-    moved, wait = bytes_moved * examples_per_s / memory, input_share(attempt) or 0.0
+    moved, wait = bytes_moved * examples_per_s / memory, run.waiting or 0.0
     if moved > 1:
         return None
     share, cause = (wait, INPUT) if wait >= LEAST_SHARE else max((moved, MEMORY), (used.mfu, COMPUTE))
     return Roofline(cause if share >= LEAST_SHARE else OVERHEAD, share, moved, wait)
 
 
-@kept
-def input_share(attempt: Attempt) -> float | None:
+def waiting_share(run: Run) -> float | None:
     """The share of the steady epochs' time spent waiting for input; None if no epoch took any time."""
-    epochs, seconds = timing.paced_epochs(attempt)
+    epochs, seconds = run.paced
     total_s = sum(seconds)
     # A device with its own clock shows when it had nothing to do: while it works, the host may wait for the next batch.
     of_device, of_host = epochs.column("device_s", "input_wait"), epochs.column("ledger", "input_wait", 0.0)
@@ -157,5 +176,5 @@ def train_bytes(work: Mapping[str, Any], cell: Cell) -> float:
     """Bytes moved per example in a training step, if every operation accesses memory."""
     settings, optimizer = cell.settings, cell.settings.optimizer_settings
     states = 0 if optimizer.get("momentum") == 0 else STATES[optimizer["name"]]
-    weights = WEIGHT_BYTES * (WEIGHT_MOVES + 2 * states) * work["parameters"] * (cell.device.devices or 1)
+    weights = WEIGHT_BYTES * (WEIGHT_MOVES + 2 * states) * work["parameters"] * cell.device.world_size
     return float(PASSES * VALUE_BYTES[settings.precision] * work["values"] + weights / settings.batch_size)
