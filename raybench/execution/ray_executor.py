@@ -257,11 +257,17 @@ class RayExecutor:
         callbacks = _pickled(self.callbacks)
         try:
             _Grid(self._start(), schedule, make_job, sink, tell).run(callbacks)
-        except ExecutionError as error:
-            raise ExecutionError(f"{error}. {AGAIN}") from None
+        except BaseException as error:
+            self._end_ray()  # with the trials that run; the next grid starts it again
+            if isinstance(error, ExecutionError):
+                raise ExecutionError(f"{error}. {AGAIN}") from None
+            raise
 
     def close(self) -> None:
         """End the child process, with a local Ray and all trials."""
+        self._end_ray()
+
+    def _end_ray(self) -> None:
         if self._ray is not None:
             self._ray.close()
             self._ray = None
