@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
 
+from raybench.core.cell import Cell
 from raybench.core.events import to_line
-from raybench.core.identity import cell_id
 from raybench.results.history import GridHistory
 
 RECORDED = Path(__file__).parent.parent / "notebooks" / "recorded" / "quickstart"
@@ -40,7 +40,7 @@ def write_grid(folder: Path, trials: int, epochs: int) -> int:
         batch, repeat = 8 * (1 + number // REPEATS), number % REPEATS
         cell = json.loads(json.dumps(recorded[0]["cell"]))
         cell["settings"] |= {"batch_size": batch, "epochs": epochs}
-        trial, run = f"{cell_id(cell)}-r{repeat}", UUID(int=chance.getrandbits(128)).hex
+        trial, run = f"{Cell.from_json(cell).cell_id}-r{repeat}", UUID(int=chance.getrandbits(128)).hex
         cells[batch] = cell
         lines = []
         for event in recorded:
@@ -58,7 +58,8 @@ def write_grid(folder: Path, trials: int, epochs: int) -> int:
         size += path.write_text("".join(map(to_line, lines)))
     request["request"]["baseline"] = {}
     request["request"]["cells"] = [
-        {**planned, "cell_id": cell_id(cell), "axes": {"batch_size": batch}, "content": cell, "repeats": REPEATS}
+        planned
+        | {"cell_id": Cell.from_json(cell).cell_id, "axes": {"batch_size": batch}, "content": cell, "repeats": REPEATS}
         for batch, cell in cells.items()
     ]
     (folder / "executions").mkdir()

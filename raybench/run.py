@@ -121,6 +121,8 @@ def run_grid(
     root = datasets.data_root()
     folder = grid_folder(options.results, spec.name)
     with closing(executor):
+        if not folder.exists():  # otherwise there may be nothing to run
+            executor.prepare()
         nodes = executor.nodes(spec.environments)
         plan = make_plan(spec, nodes, root, options.where)
         if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):

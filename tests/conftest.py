@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -145,6 +146,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker, framework in {"tensorflow": "tensorflow", "xla": "torch_xla"}.items():
         if item.get_closest_marker(marker):
             interpreter(framework)
+
+
+@pytest.fixture
+def sleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """A clock that only sleeping advances."""
+    now_ns = [0]
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: now_ns[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: now_ns[0] / 1e9)
+
+    def sleep(seconds: float) -> None:
+        now_ns[0] += round(seconds * 1e9)
+
+    return sleep
 
 
 @pytest.fixture(scope="session")

@@ -50,26 +50,6 @@ def test_mnist_reaches_90_percent(train):
 
 
 @pytest.mark.exhaustive
-def test_cifar_10_is_learned(train):
-    (run,) = train(
-        "name: cifar\nworkload: katnoria_cnn\nepochs: 2\nexamples: {train: 12800, val: 2000}\n"
-        "axes: {batch_size: [64], weight_decay: [5.0e-4]}\n"
-    )
-    assert run.epochs[-1].metrics["val/accuracy"] > 0.3, "guessing gives 0.1"
-    assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]
-
-
-@pytest.mark.exhaustive
-def test_davidnet_with_augmentation(train):
-    (run,) = train(
-        "name: david\nworkload: davidnet\nepochs: 2\nbatch_size: 64\nprecision: bf16\n"
-        "examples: {train: 640, val: 256}\n"
-    )
-    assert run.cell.settings.augmentation == ({"crop": 4}, "flip", {"cutout": 8})
-    assert run.epochs[-1].metrics["train/loss"] < run.epochs[0].metrics["train/loss"]
-
-
-@pytest.mark.exhaustive
 def test_airbench94_learns(train):
     """Its whole recipe, but for a rate that fits small batches."""
     (run,) = train(

@@ -13,6 +13,7 @@ from support.grid_files import events_of
 from support.outcomes import RecordingListener
 
 import raybench
+from raybench.checks import pretrial
 from raybench.config import load_grid
 from raybench.core import events
 from raybench.core.status import TrialStatus
@@ -50,8 +51,9 @@ def run(folder, text, **options):
 
 
 @pytest.fixture
-def grid(tmp_path):
+def grid(tmp_path, monkeypatch):
     """Runs a grid text in a folder of its own and returns the outcome and the trials that were started."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # with no checks of earlier tests
     return partial(run, tmp_path)
 
 
@@ -59,6 +61,7 @@ def grid(tmp_path):
 def whole(tmp_path_factory, migrated_database, small_probes):
     """A grid with all that belongs to one: checks, MLflow, a report. It is only read."""
     folder = tmp_path_factory.mktemp("whole")
+    pretrial._cache_file().unlink(missing_ok=True)
     (folder / "results").mkdir()
     shutil.copy(migrated_database, folder / "results" / "mlflow.db")
     return run(folder, DIGITS, checks=True, tracking=DEFAULT_STORE, report=True)
@@ -233,6 +236,8 @@ def test_recorded_check_is_not_made_again(grid):
     shutil.rmtree(first.folder / "attempts")
     _, started = grid(DIGITS)
     assert len(started) == 2 and len(list(first.folder.glob("checks/*/*.jsonl"))) == 2
+    other, _ = grid(DIGITS.replace("name: digits", "name: other"))
+    assert [file.parent.name[:8] for file in other.folder.glob("checks/*/*.jsonl")] == ["roofline"], "decay is cached"
 
 
 @pytest.mark.slow

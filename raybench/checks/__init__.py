@@ -1,4 +1,4 @@
-"""Checks in addition to training runs: weight decay, roofline and parity.
+"""Checks before training runs: weight decay and roofline.
 
-The module of a check measures in the trial's process; `pretrial` and `run_parity` belong to the driver.
+The module of a check measures in the trial's process; `pretrial` belongs to the driver.
 """

@@ -1,13 +1,16 @@
 """Checks before a grid's trials: weight decay, the peak rates of devices with the work of the model, the network.
 
-A check is inserted before the first trial that needs it, and its result is a label of all trials that share it.
-Training functions and commands get the peak rates if the grid says how many FLOPs they need: raybench has neither their
-model nor their optimizer.
+A check is inserted before the first trial that needs it, and its result is a label of all trials that share it. Weight
+decay that acts as declared is checked once on a machine for a version of the framework, not once per grid. Training
+functions and commands get the peak rates if the grid says how many FLOPs they need: raybench has neither their model
+nor their optimizer.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,10 @@ from typing import Any
 from raybench.checks import all_reduce, roofline, weight_decay
 from raybench.core.cell import Cell
 from raybench.core.events import Event
+from raybench.core.files import write_atomic
 from raybench.core.job import Job
+from raybench.core.text import error_line
+from raybench.datasets.paths import user_cache
 from raybench.devices import frameworks
 from raybench.engines import FRAMEWORKS
 from raybench.execution.jobs import check_job
@@ -38,17 +44,24 @@ class PretrialChecks:
     """
 
     def __init__(self, events: Iterable[Event] = (), attempts: Iterable[Run] = ()) -> None:
-        self._ended: dict[str, Event] = {}
+        self._ended: dict[str, Event] = _cached()
         self._last_epochs: dict[str, int] = {}
         for event in events:
-            self.take(event)
+            self._note(event)
         for attempt in attempts:
             if attempt.epochs:
                 last = attempt.epochs[-1].epoch
                 self._last_epochs[attempt.trial] = max(last, self._last_epochs.get(attempt.trial, 0))
 
     def take(self, event: Event) -> None:
-        """Record an event: a check's end, or an epoch's for a trial's progress."""
+        """Record an event of this run: a check's end, or an epoch's for a trial's progress."""
+        self._note(event)
+        if event.get("check") == weight_decay.NAME and event.get("passed"):
+            with suppress(OSError, RuntimeError):  # without the cache it is checked again
+                _cache_file().parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(_cache_file(), json.dumps({**_cached(), str(event["trial"]): event}))
+
+    def _note(self, event: Event) -> None:
         trial, epoch = event.get("trial"), event.get("epoch")
         if event.get("event") == "epoch_ended" and isinstance(trial, str) and isinstance(epoch, int):
             self._last_epochs[trial] = max(epoch, self._last_epochs.get(trial, 0))
@@ -90,7 +103,9 @@ class PretrialChecks:
         if roofline.NAME in checked and (rates := self._ended.get(roofline.key(checked[roofline.NAME]))):
             precision = {"precision": checked[roofline.NAME].settings.precision}
             stated = {"stated": {"unit": flops.unit, "flops": flops.per_unit}} if flops else {}
-            labels |= {"roofline": _rates(rates) | precision | stated}
+            found: dict[str, Any] = {name: rates[name] for name in ("work", "probes") if name in rates}
+            fields = found or {"missing": _reason(rates)}
+            labels |= {"roofline": {"key": str(rates.get("trial"))} | fields | precision | stated}
         if all_reduce.NAME in checked and (network := self._ended.get(all_reduce.key(checked[all_reduce.NAME]))):
             labels |= {"all_reduce": {name: network[name] for name in ("bytes", "gb_per_s") if name in network}}
         return replace(job, labels={**job.labels, **labels}, resume=self._last_epochs.get(job.trial))
@@ -99,6 +114,17 @@ class PretrialChecks:
         """Warnings about the weight-decay checks that cells need and that have no result; runs have the others."""
         events = [self._ended.get(key) for key in dict.fromkeys(map(weight_decay.key, cells))]
         return [decay_warning(event) for event in events if event and "passed" not in event]
+
+
+def _cache_file() -> Path:
+    return user_cache() / "weight_decay.json"
+
+
+def _cached() -> dict[str, Event]:
+    """The weight-decay checks that passed on this machine, by key."""
+    with suppress(OSError, RuntimeError, ValueError, TypeError, LookupError, AttributeError):  # missing or damaged
+        return {key: event for key, event in json.loads(_cache_file().read_bytes()).items() if event["passed"]}
+    return {}
 
 
 def _checks(cell: ResolvedCell) -> dict[str, Cell]:
@@ -117,15 +143,9 @@ def _checks(cell: ResolvedCell) -> dict[str, Cell]:
     return checks
 
 
-def _rates(event: Event) -> dict[str, Any]:
-    """The label of a roofline measurement, or the reason why it is missing."""
-    fields: dict[str, Any] = {name: event[name] for name in ("work", "probes") if name in event}
-    return {"key": str(event.get("trial")), **(fields or {"missing": _in_short(event.get("error"))})}
-
-
 def verdict_of(event: Event) -> str:
     """The result of a weight-decay check, from its end event: `passed`, `failed: …` or `not proven: …`, in one line."""
-    return str(event.get("says") or f"not proven: {_in_short(event.get('error'))}")
+    return str(event.get("says") or f"not proven: {_reason(event)}")
 
 
 def decay_warning(event: Event) -> str:
@@ -133,11 +153,9 @@ def decay_warning(event: Event) -> str:
     return f"{event.get('about')}: {verdict_of(event)}"
 
 
-def _in_short(error: Any) -> str:
-    """The type and the first line of an error in an event."""
-    fields = error if isinstance(error, dict) else {}
-    lines = str(fields.get("message") or "").strip().splitlines()
-    return ": ".join(filter(None, [fields.get("type"), *lines[:1]]))[:MAX_ERROR_CHARACTERS] or "no result"
+def _reason(event: Event) -> str:
+    error = event.get("error")
+    return error_line(error, MAX_ERROR_CHARACTERS) if isinstance(error, dict) else "no result"
 
 
 def describe(work: WorkItem, check: Check) -> str:

@@ -17,7 +17,7 @@ from raybench.core.identity import digest
 from raybench.core.job import Job
 from raybench.core.rank import current_rank
 from raybench.devices import Device, hosted
-from raybench.engines import FRAMEWORKS, open_counts, open_operations
+from raybench.engines import FRAMEWORKS, open_module
 from raybench.engines.images import model_inputs
 from raybench.trial.opening import open_assigned
 from raybench.trial.run import load_data, workload_of
@@ -78,7 +78,8 @@ def measure(job: Job) -> dict[str, Any]:
     """
     cell, framework = job.cell, job.cell.framework
     device = open_assigned(job)
-    operations = open_operations(framework)(device, cell.settings.precision, bool(cell.settings.channels_last))
+    probes_of = open_module(framework, "device_probes")
+    operations = probes_of.Operations(device, cell.settings.precision, bool(cell.settings.channels_last))
     # Virtual devices share the cores, and one operation uses all of them; a rank has a part of the cores.
     ranks = current_rank().count
     devices = cell.device.count if cell.has_own_loop else cell.device.world_size
@@ -89,7 +90,7 @@ def measure(job: Job) -> dict[str, Any]:
     workload = workload_of(job)
     inputs = np.asarray(load_data(job, workload).train.inputs[:1])
     models = FRAMEWORKS[framework].models
-    work = open_counts(framework).count(workload.build_model(models), model_inputs(inputs, workload, models))
+    work = open_module(framework, "flops").count(workload.build_model(models), model_inputs(inputs, workload, models))
     return {"work": work, "probes": probes}
 
 

@@ -29,7 +29,7 @@ VERBS = {
     "devices": "Show the devices and frameworks of this machine or a cluster.",
     "env": "List or build Python environments for other frameworks.",
     "data": "List or download data sets.",
-    "parity": "Check that a workload trains alike in several frameworks.",
+    "parity": "Check that configurations of a grid train alike, such as two frameworks.",
     "report": "Show the results of a grid: in the terminal, as HTML or JSON.",
     "compare": "Decide whether to keep a change: speed and quality before and after.",
     "export": "Write the results of a grid to a zip file or an MLflow store.",

@@ -18,9 +18,9 @@ def command(context: click.Context) -> None:
     if context.invoked_subcommand:
         return
     from raybench.cli.console import page, print_list
-    from raybench.environments import RECIPES, environment_status, environments_root
+    from raybench.environments import RECIPES, environments_root
 
-    rows = [(name, environment_status(name).state, recipe.purpose) for name, recipe in RECIPES.items()]
+    rows = [(name, recipe.state, recipe.purpose) for name, recipe in RECIPES.items()]
     console = page()
     console.print(f"Environments in {environments_root()}", soft_wrap=True)
     print_list(console, ("name", "state", "purpose"), rows)
@@ -34,12 +34,11 @@ def create_environments(names: tuple[str, ...], rebuild: bool) -> None:
 
     The installer's own settings apply, such as UV_INDEX_URL or PIP_INDEX_URL.
     """
-    from raybench.environments import environment_status
-    from raybench.environments.build import create
+    from raybench.environments.recipes import get
 
-    for env in [environment_status(name) for name in names]:  # nothing is built if a name is wrong
-        if env.state == "ready" and not rebuild:
-            say(f"{env.recipe.name}: ready in {env.folder}")
+    for recipe in [get(name) for name in names]:  # nothing is built if a name is wrong
+        if recipe.state == "ready" and not rebuild:
+            say(f"{recipe.name}: ready in {recipe.folder}")
             continue
-        create(env.recipe.name, rebuild)
-        say(f"{env.recipe.name}: built in {env.folder}")
+        recipe.create(rebuild)
+        say(f"{recipe.name}: built in {recipe.folder}")

@@ -2,66 +2,66 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from raybench.cli import options as opt
 from raybench.cli.terminal import say
+from raybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from raybench.checks.run_parity import Parity
+    from raybench.analysis.parity import ParityPair, ParityRow
+
+VERDICTS = {None: "unknown, as at least 2 runs of each are needed", True: "differs", False: "no difference seen"}
 
 
-@click.command("parity", epilog="Example: raybench parity davidnet --frameworks torch,tensorflow")
-@click.argument("workload")
+@click.command("parity", epilog="Example: raybench parity tumors --baseline pytorch")
+@click.argument("sources", metavar="FILE-OR-NAME…", nargs=-1, required=True)
+@opt.results
+@click.option("--grid", metavar="NAME", help="The grid, if an MLflow store or a results folder has several.")
 @click.option(
-    "--frameworks",
-    metavar="NAME,NAME…",
-    help="Frameworks to compare, the reference first; by default all that can run here.",
+    "--baseline",
+    multiple=True,
+    metavar="DEVICE",
+    help="What the others are compared with: a device, or AXIS=VALUE. Repeatable.",
 )
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=16),
-    default=128,
-    show_default=True,
-    metavar="N",
-    help="Size of each batch. In smaller ones rounding dominates.",
-)
-def command(workload: str, frameworks: str | None, batch_size: int) -> int:
-    """Check that WORKLOAD is the same training job in several frameworks.
+def command(sources: tuple[str, ...], results: Path, grid: str | None, baseline: tuple[str, ...]) -> int:
+    """Check that the configurations of a grid train alike, such as one model in two frameworks.
 
-    WORKLOAD is one of raybench's or your own, as file.py:name. All frameworks start from the same weights, on the CPU,
-    in float32, without dropout, and take ten steps on the same batches at 1% of the learning rate.
+    Compares the losses of each configuration with those of its reference, from the first epoch to the last, within
+    the noise between runs. With `steps_per_epoch: 1` in the grid, the first epochs are the first steps. Nothing is run.
 
-    Exit status: 0 if all agree within the tolerances shown, 1 if one differs, 2 for wrong use.
+    Exit status: 0 if no difference is seen, 1 if a loss differs, 2 for wrong use, 3 with one run each.
     """
-    from raybench import datasets
-    from raybench.checks.run_parity import run_parity
-    from raybench.cli.progress import fetch_with_progress
-    from raybench.workloads import read_workload
+    from raybench.analysis.parity import parity
+    from raybench.reporting import build
 
-    datasets.ensure(read_workload(workload, Path()).dataset, datasets.data_root(), fetch_with_progress)
-    names = [name.strip() for name in frameworks.split(",")] if frameworks else []
-    parity = run_parity(workload, names, batch_size, partial(say, err=True))
-    _print_tables(parity)
-    return 0 if parity.same else 1
+    report = build.from_grid(build.one_grid(sources, results, grid), build.baseline_in(baseline))
+    pairs = parity(report.answer)
+    if not pairs:
+        raise UsageError(f"{report.answer.grid}: no two configurations to compare log the same loss; see --baseline")
+    for pair in pairs:
+        _print(pair)
+    say("Intervals are 95% for all rows of a table together; a smaller difference than theirs can hide in the noise.")
+    verdicts = {pair.differs for pair in pairs}
+    return 1 if True in verdicts else 3 if None in verdicts else 0
 
 
-def _print_tables(parity: Parity) -> None:
+def _print(pair: ParityPair) -> None:
     from raybench.cli.console import page, print_list
 
+    own, other = pair.own, pair.other
     console = page()
-    for pair in parity.pairs:
-        verdict = "same" if pair.same else "different"
-        header = f"{parity.workload}: {pair.framework} against {parity.reference}, batches of {parity.batch_size}"
-        console.print(f"{header}: {verdict}", style="italic", soft_wrap=True)
-        rows = []
-        for line in pair.lines:
-            difference = "–" if line.difference is None else f"{line.difference:.2g}"
-            rows.append((line.what, difference, f"{line.tolerance:g}", "same" if line.same else "differs", line.note))
-        heads = ("what", "difference", "tolerance", "verdict", "where it is largest")
-        print_list(console, heads, rows, right=("difference", "tolerance"))
-    for framework, reason in parity.missing.items():
-        say(f"{framework} was not compared: {reason}", err=True)
+    console.print(f"{own.label} against {other.label}: {VERDICTS[pair.differs]}", style="italic", soft_wrap=True)
+    heads = ("metric", "epochs", own.label, other.label, "difference", "verdict")
+    print_list(console, heads, [_texts(row) for row in pair.rows], right=heads[1:5])
+
+
+def _texts(row: ParityRow) -> tuple[str, ...]:
+    ends = row.difference.interval()
+    difference = f"{row.difference.value:+.3g}" + (f" ({ends[0]:+.3g} to {ends[1]:+.3g})" if ends else "")
+    epochs = f"{row.first}" if row.first == row.last else f"{row.first}–{row.last}"
+    verdict = {None: "unknown", True: "differs", False: "not seen to differ"}[row.differs]
+    return row.metric, epochs, f"{row.own:.4g}", f"{row.other:.4g}", difference, verdict

@@ -7,7 +7,7 @@ value that is missing in the JSON, or has a different type there, is `MISSING`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any, Self, get_type_hints
 
@@ -162,16 +162,28 @@ class Cell:
 
         `raybench.results.parsing.cell_in` looks for damage.
         """
-        return cls(**_read(cls, tree))
+        cell = cls(**_read(cls, tree))
+        settings = tree.get("settings")
+        if cell.engine.name is MISSING or cell.has_own_loop or not isinstance(settings, Mapping):
+            return cell
+        return replace(cell, settings=Settings.from_json(settings, is_complete=True))
 
     def __bool__(self) -> bool:
         """Return whether any value is known."""
         return self != UNKNOWN_CELL
 
+    def identity(self) -> dict[str, Any]:
+        """The values that identify it: without those of `AFTERWARDS` and, of an engine's settings, without defaults.
+
+        So the cells of earlier results stay the same if a setting is added.
+        """
+        tree = {name: value for name, value in self.to_json().items() if name not in identity.AFTERWARDS}
+        return tree if self.has_own_loop else {**tree, "settings": self.settings.changed().to_json()}
+
     @cached_property
     def cell_id(self) -> str:
-        """The cell's id."""
-        return identity.cell_id(self.to_json())
+        """The cell's id: a digest of its identity."""
+        return identity.digest(self.identity())
 
     @property
     def has_own_loop(self) -> bool:
@@ -216,7 +228,6 @@ def _read(part: Any, tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written(part: Any) -> dict[str, Any]:
-    """The fields of a part as JSON, without defaults."""
     tree = {}
     for name, (declared, default) in _fields(part.__class__).items():
         value = getattr(part, name)

@@ -23,16 +23,6 @@ AFTERWARDS = frozenset({"warmup_epochs"})
 """Fields of a cell that do not affect training: they say which of its epochs count as steady."""
 
 
-def cell_id(cell: Mapping[str, Any]) -> str:
-    """The digest of a cell without the fields in `AFTERWARDS`."""
-    return digest(identifying(cell))
-
-
-def identifying(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """A cell without the fields in `AFTERWARDS`."""
-    return {name: value for name, value in cell.items() if name not in AFTERWARDS}
-
-
 def trial_id(cell: str, repeat: int) -> str:
     """The identity of one repeat (from 0) of a cell."""
     return f"{cell}-r{repeat}"

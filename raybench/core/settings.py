@@ -46,9 +46,9 @@ class Setting:
 
     Attributes:
         default: if neither the grid, nor the device's profile, nor the workload sets it; None if it depends on others.
+            It never changes, because the identity of a cell leaves it out.
         examples: of values in a grid file; by default its names, or its default.
         affects: which of `SPEED`, `LEARNING` and `DECAY_FORM` it changes.
-        ignored_by: frameworks under which it has no effect, so that it is not part of their cells.
         optimizers: the optimizers that have this setting; empty if every run has it.
         nullable: whether null is a value in a grid file.
         label: its name in sentences.
@@ -63,7 +63,6 @@ class Setting:
     description: str
     examples: tuple[Any, ...] = ()
     affects: tuple[str, ...] = ()
-    ignored_by: tuple[str, ...] = ()
     optimizers: tuple[str, ...] = ()
     nullable: bool = False
     label: str = ""
@@ -255,7 +254,6 @@ class Settings:
         "Keep images with the channel as the innermost dimension in memory, which is faster on some devices.",
         examples=[True],
         affects=(SPEED,),
-        ignored_by=("torch_xla", "tensorflow"),
     )
     compile: bool | Literal["default", "reduce-overhead", "max-autotune"] = setting(
         False,
@@ -264,7 +262,6 @@ class Settings:
         "measures alternatives of each kernel. torch_xla always compiles.",
         examples=[False, "default", "reduce-overhead", "max-autotune"],
         affects=(SPEED,),
-        ignored_by=("torch_xla",),
         canonical=lambda value: "default" if value is True else value,
     )
     input: Literal["device", "host"] = setting(
@@ -316,9 +313,14 @@ class Settings:
         object.__setattr__(settings, "nesterov", settings.nesterov and settings.momentum > 0)
         return settings
 
-    def only(self, names: Collection[str]) -> Settings:
+    def only(self, names: Collection[str]) -> Self:
         """Keep only the settings of these names; the others are `MISSING`."""
-        return Settings(**{name: getattr(self, name) if name in names else MISSING for name in TRAINING})
+        return type(self)(**{name: getattr(self, name) if name in names else MISSING for name in TRAINING})
+
+    def changed(self) -> Self:
+        """Keep only the settings that differ from their defaults, those of the optimizer included."""
+        defaults = type(self)(optimizer=self.optimizer)
+        return self.only([name for name in TRAINING if getattr(self, name) != getattr(defaults, name)])
 
     @property
     def optimizer_settings(self) -> dict[str, Any]:
@@ -332,8 +334,13 @@ class Settings:
         return _known({"optimizer": self.optimizer_settings or MISSING, **shared})
 
     @classmethod
-    def from_json(cls, tree: Mapping[str, Any]) -> Self:
-        """Read the settings from the JSON of a cell; one that is not there, or has a wrong type, is `MISSING`."""
+    def from_json(cls, tree: Mapping[str, Any], is_complete: bool = False) -> Self:
+        """Read the settings from the JSON of a cell; one that is not there, or has a wrong type, is `MISSING`.
+
+        Args:
+            is_complete: whether raybench planned the cell: a setting that is not there was added later, and has its
+                default.
+        """
         optimizer = tree.get("optimizer")
         nested: Mapping[str, Any] = optimizer if isinstance(optimizer, Mapping) else {}
         name = nested.get("name")
@@ -342,6 +349,8 @@ class Settings:
             if not setting.applies_to(name if isinstance(name, str) else ""):
                 continue
             source = tree if len(setting.path) == 1 else nested
+            if is_complete and setting.path[-1] not in source:
+                continue
             value = source.get(setting.path[-1], MISSING)
             plain = tuple(value) if isinstance(value, list) else value
             values[setting.name] = plain if is_of_type(value, setting.type) else MISSING
@@ -506,6 +515,5 @@ def _accepted(declared: Any) -> tuple[type, ...]:
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are not missing, as plain JSON data."""
     known = {name: value for name, value in values.items() if value is not MISSING}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}

@@ -63,7 +63,6 @@ class Data:
 
 
 def _array(name: str, value: Any) -> Array:
-    """Convert a value to an array."""
     import numpy as np
 
     if isinstance(value, np.ndarray):

@@ -24,6 +24,14 @@ KINDS: dict[str, DeviceKind] = {
 }
 """Device kinds of this release by name, the CPU first."""
 
+UNKNOWN = {
+    "torch": "raybench.devices.cpu:OtherAccelerator",
+    "torch_xla": "raybench.devices.xla:Xla",
+    "tensorflow": "raybench.devices.tensorflow:Asynchronous",
+    "jax": "raybench.devices.jax:JaxDevice",
+}
+"""The adapters of accelerators of other kinds, in programs of the user: each waits as its framework does for any."""
+
 
 def frameworks(kind: str) -> tuple[str, ...]:
     """Frameworks that run on a kind, the default one first; empty for an unknown kind."""
@@ -75,7 +83,19 @@ def neighbors(kind: str, free: Sequence[str], count: int) -> tuple[str, ...] | N
 
 def open_device(kind: str, framework: str, assignment: Assignment) -> Device:
     """Create the adapter of a kind under a framework, for one trial."""
-    path = {**KINDS[kind].loop_adapters, **KINDS[kind].adapters}[framework]
+    return _open({**KINDS[kind].loop_adapters, **KINDS[kind].adapters}[framework], kind, assignment)
+
+
+def open_found(kind: str, framework: str, assignment: Assignment) -> Device:
+    """Create the adapter of a kind under a framework for a program of the user, also if raybench does not know them."""
+    if framework in loop_frameworks(kind):
+        return open_device(kind, framework, assignment)
+    if framework in UNKNOWN and not hosted(kind):
+        return _open(UNKNOWN[framework], "cpu", assignment)
+    return open_device("cpu", framework if framework in loop_frameworks("cpu") else "none", assignment)
+
+
+def _open(path: str, kind: str, assignment: Assignment) -> Device:
     device: Device = pkgutil.resolve_name(path)(assignment)
     device.kind = kind
     return device

@@ -75,6 +75,7 @@ class DeviceKind:
         program_variables: environment variables by which JAX and PyTorch/XLA choose the kind.
         link: returns the slowest connection between its devices of these names; empty if it is not known.
         show: shows this process and its programs some accelerators only, if `visible_variables` alone do not.
+        in_use: by framework, returns whether its imported module computes on the kind by default in this process.
     """
 
     name: str
@@ -97,6 +98,7 @@ class DeviceKind:
     program_variables: Mapping[str, str] = field(default_factory=dict)
     link: Callable[[Sequence[str]], str] = lambda names: ""
     show: Callable[[Sequence[str]], None] | None = None
+    in_use: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
 
     @property
     def virtual(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from raybench.devices.base import Device, DeviceKind, Hardware
+from raybench.devices.base import Assignment, AsynchronousDevice, Device, DeviceKind, Hardware
 from raybench.devices.host import model_name, total_memory, usable_cores
 
 
@@ -24,6 +24,11 @@ KIND = DeviceKind(
     probe=probe,
     link=lambda names: "the machine's memory",
     program_variables={"JAX_PLATFORMS": "cpu"},
+    in_use={
+        "torch": lambda torch: not torch.accelerator.is_available(),
+        "tensorflow": lambda tf: all(device.device_type == "CPU" for device in tf.config.list_physical_devices()),
+        "jax": lambda jax: bool(jax.default_backend() == "cpu"),
+    },
 )
 
 
@@ -64,3 +69,19 @@ class TorchDevice(Device):
 
 class Cpu(TorchDevice):
     """A CPU trial: it owns its cores, by default all of the node."""
+
+
+class OtherAccelerator(AsynchronousDevice, TorchDevice):
+    """An accelerator of a kind that raybench does not know, in a program of the user; PyTorch waits for any."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        import torch
+
+        super().__init__(assignment)
+        self.torch_name = str(torch.accelerator.current_accelerator())
+
+    def synchronize(self) -> None:
+        """Wait for the accelerator's queue."""
+        import torch
+
+        torch.accelerator.synchronize()

@@ -39,6 +39,11 @@ KIND = DeviceKind(
     visible_variables=("CUDA_VISIBLE_DEVICES",),
     link=nvidia.link,
     program_variables={"JAX_PLATFORMS": "cuda"},
+    in_use={
+        "torch": lambda torch: torch.cuda.is_available() and not torch.version.hip,
+        "tensorflow": lambda tf: bool(tf.config.list_physical_devices("GPU")),
+        "jax": lambda jax: bool(jax.default_backend() == "gpu"),
+    },
 )
 
 

@@ -24,6 +24,7 @@ KIND = DeviceKind(
     status="never run on an Apple GPU; tested with a fake Mac and a fake `torch.mps`",
     probe=probe,
     ray_resource="GPU",
+    in_use={"torch": lambda torch: bool(torch.backends.mps.is_available())},
 )
 
 

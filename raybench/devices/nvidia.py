@@ -120,7 +120,6 @@ def link(names: Sequence[str]) -> str:
 
 
 def _of_handle(nvml: Any, handle: Any, index: str, driver: str) -> list[Gpu]:
-    """A GPU, or its slices if it is in MIG mode."""
     uuid = nvml.nvmlDeviceGetUUID(handle)
     try:
         has_slices = nvml.nvmlDeviceGetMigMode(handle)[0] == nvml.NVML_DEVICE_MIG_ENABLE

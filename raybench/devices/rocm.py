@@ -79,6 +79,7 @@ KIND = DeviceKind(
     aliases=("amd", "hip"),
     visible_variables=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),  # HIP and torch read both
     program_variables={"JAX_PLATFORMS": "rocm"},
+    in_use={"torch": lambda torch: torch.cuda.is_available() and bool(torch.version.hip)},
 )
 
 

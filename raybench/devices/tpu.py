@@ -130,6 +130,10 @@ KIND = DeviceKind(
     visible_variables=("TPU_VISIBLE_CHIPS",),
     program_variables={"PJRT_DEVICE": "TPU"},
     show=show,
+    in_use={
+        "torch_xla": lambda torch_xla: os.environ.get("PJRT_DEVICE") == "TPU",
+        "torch_tpu": lambda torch_tpu: True,
+    },
 )
 
 

@@ -22,6 +22,7 @@ KIND = DeviceKind(
     hardware="cpu",
     environments={"torch_xla": "xla"},
     program_variables={"PJRT_DEVICE": "CPU"},
+    in_use={"torch_xla": lambda torch_xla: True},
 )
 
 

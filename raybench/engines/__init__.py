@@ -6,13 +6,14 @@ A new framework is one record here, and one folder if it has an engine.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from raybench.core.settings import SETTINGS
+from raybench.core.settings import SETTINGS, TRAINING
+from raybench.core.text import format_value, join_words
 
 if TYPE_CHECKING:
     from raybench.engines.base import Engine, EngineParts
@@ -33,9 +34,9 @@ class Framework:
         engine: "module:class" of its engine; empty if only training functions and commands run in it.
         models: the framework in which its models are written.
         other_packages: distributions whose versions affect its results, too.
-        precisions: those of its engine, on a device that supports them.
-        compile_modes: values of the setting `compile` of its engine, if it has an effect.
-        groups: whether a device may have several replicas, each with its own batch statistics.
+        settings: those that its engine implements, each with the implemented values; () for any. A setting that is
+            not here keeps its default: a cell with a different value is skipped.
+        ignores: settings without effect in its engine, which are not part of its cells.
         spreads: whether it trains on several devices, also on a CPU.
         has_ranks: whether each of those has a process; otherwise one process uses all devices.
     """
@@ -46,14 +47,25 @@ class Framework:
     engine: str = ""
     models: str = "torch"
     other_packages: tuple[str, ...] = ()
-    precisions: tuple[str, ...] = ()
-    compile_modes: tuple[bool | str, ...] = ()
-    groups: bool = True
+    settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    ignores: frozenset[str] = frozenset()
     spreads: bool = False
     has_ranks: bool = False
 
 
 _TORCH_PRELOAD = ("torch", "torch._dynamo", "torch.optim", "raybench.engines.torch.engine", "raybench.trial.record")
+
+_OF_ANY_VALUE = """epochs batch_size evaluation_batch_size steps_per_epoch learning_rate weight_decay model momentum
+nesterov betas eps label_smoothing gradient_clipping gradient_accumulation"""
+_IN_ALL: Mapping[str, tuple[Any, ...]] = dict.fromkeys(_OF_ANY_VALUE.split(), ()) | {
+    "optimizer": ("sgd", "adam", "adamw"),
+    "decay": ("coupled", "decoupled"),
+    "decay_rule": ("mean", "sum_over_replicas"),
+    "schedule": ("constant", "piecewise_linear", "exponential", "cosine"),
+    "augmentation": ("crop", "flip", "cutout"),
+    "input": ("device", "host"),
+}
+"""The settings that every engine implements."""
 
 FRAMEWORKS: Mapping[str, Framework] = {
     "torch": Framework(
@@ -61,8 +73,13 @@ FRAMEWORKS: Mapping[str, Framework] = {
         preload=_TORCH_PRELOAD,
         folder="torch",
         engine="raybench.engines.torch.engine:TorchEngine",
-        precisions=("fp32", "tf32", "bf16", "fp16"),
-        compile_modes=(False, True, *SETTINGS["compile"].names),
+        settings={
+            **_IN_ALL,
+            "replicas": (),
+            "channels_last": (),
+            "precision": ("fp32", "tf32", "bf16", "fp16"),
+            "compile": (False, "default", "reduce-overhead", "max-autotune"),
+        },
         spreads=True,
         has_ranks=True,
     ),
@@ -72,7 +89,8 @@ FRAMEWORKS: Mapping[str, Framework] = {
         folder="torch_xla",
         engine="raybench.engines.torch_xla.engine:XlaEngine",
         other_packages=("torch",),
-        precisions=("fp32", "bf16"),
+        settings={**_IN_ALL, "replicas": (), "precision": ("fp32", "bf16")},
+        ignores=frozenset({"channels_last", "compile"}),  # XLA chooses layouts, and compiles everything
         spreads=True,
     ),
     "torch_tpu": Framework(
@@ -81,8 +99,13 @@ FRAMEWORKS: Mapping[str, Framework] = {
         folder="torch",
         engine="raybench.engines.torch.engine:TorchEngine",
         other_packages=("torch",),
-        precisions=("fp32", "bf16"),
-        compile_modes=(False, True, "default"),
+        settings={
+            **_IN_ALL,
+            "replicas": (),
+            "channels_last": (),
+            "precision": ("fp32", "bf16"),
+            "compile": (False, "default"),
+        },
     ),
     "tensorflow": Framework(
         package="tensorflow",
@@ -90,10 +113,14 @@ FRAMEWORKS: Mapping[str, Framework] = {
         folder="tensorflow",
         engine="raybench.engines.tensorflow.engine:TensorFlowEngine",
         models="tensorflow",
-        groups=False,
         other_packages=("keras",),
-        precisions=("fp32", "tf32", "bf16"),
-        compile_modes=(False, True, "default"),
+        settings={
+            **_IN_ALL,
+            "replicas": (1,),
+            "precision": ("fp32", "tf32", "bf16"),
+            "compile": (False, "default"),
+        },
+        ignores=frozenset({"channels_last"}),  # TensorFlow's own layout
     ),
     # Nothing of JAX is preloaded: it starts threads, and a process with threads cannot be forked safely.
     "jax": Framework(package="jax", spreads=True),
@@ -104,9 +131,27 @@ ENGINES = tuple(name for name, framework in FRAMEWORKS.items() if framework.engi
 """The frameworks that declared workloads run in."""
 
 
-def ignored_settings(framework: str) -> frozenset[str]:
-    """Settings without effect under a framework, which are not part of its cells."""
-    return frozenset(name for name, setting in SETTINGS.items() if framework in setting.ignored_by)
+def unimplemented(framework: str, settings: Mapping[str, Any]) -> str:
+    """The reason why a framework's engine cannot train with these settings; empty if it can."""
+    record = FRAMEWORKS[framework]
+    for name in (*TRAINING, "replicas"):
+        value = SETTINGS[name].canonical_value(settings.get(name, SETTINGS[name].default))
+        if name in record.ignores or value == SETTINGS[name].default:
+            continue
+        values = record.settings.get(name)
+        if values is None:
+            return f"raybench's {framework} engine has no {name}; remove it"
+        if values and (wrong := [part for part in _names(value) if part not in values]):
+            usable = join_words(["false" if value is False else format_value(value) for value in values], "or")
+            return f"raybench's {framework} engine has no {name}: {format_value(wrong[0])}; use {usable}"
+    return ""
+
+
+def _names(value: Any) -> list[Any]:
+    """The names in a setting's value: of a list those of its parts, of a map its `name` or its keys."""
+    if isinstance(value, Mapping):
+        return [value["name"]] if "name" in value else [*value]
+    return [name for part in value for name in _names(part)] if isinstance(value, (list, tuple)) else [value]
 
 
 def open_engine(framework: str, parts: EngineParts) -> Engine:
@@ -115,18 +160,7 @@ def open_engine(framework: str, parts: EngineParts) -> Engine:
     return engine
 
 
-def open_inspection(framework: str) -> ModuleType:
-    """Import the `inspection` module of a framework's models, which reads and writes weights and computes outputs."""
-    return import_module(f"raybench.engines.{FRAMEWORKS[framework].models}.inspection")
-
-
-def open_counts(framework: str) -> ModuleType:
-    """Import the `flops` module of a framework's models, which counts a model's work."""
-    return import_module(f"raybench.engines.{FRAMEWORKS[framework].models}.flops")
-
-
-def open_operations(framework: str) -> Callable[..., Any]:
-    """Import the device-probe operations of a framework (`device_probes.py` in its folder)."""
-    module = import_module(f"raybench.engines.{FRAMEWORKS[framework].folder}.device_probes")
-    operations: Callable[..., Any] = module.Operations
-    return operations
+def open_module(framework: str, name: str) -> ModuleType:
+    """Import `device_probes` of a framework or, of the framework in which its models are written, `flops`."""
+    record = FRAMEWORKS[framework]
+    return import_module(f"raybench.engines.{record.models if name == 'flops' else record.folder}.{name}")

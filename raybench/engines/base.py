@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from raybench.core.job import Recipe
 from raybench.core.rank import Rank, current_rank
-from raybench.datasets.splits import Data, Split
+from raybench.datasets.splits import Array, Data, Split
 from raybench.devices.base import Device
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.images import is_images, reflect
@@ -112,12 +112,10 @@ class Engine(ABC):
 
     @property
     def _trained_examples(self) -> int:
-        """The examples of the steps in this epoch, which may have been left early."""
         return (self._step - self._first_step) * self.batch_size
 
     @property
     def _epochs(self) -> int:
-        """The number of whole epochs that were trained."""
         return self._step // self._order.steps
 
     @abstractmethod
@@ -131,6 +129,14 @@ class Engine(ABC):
     @abstractmethod
     def build(self) -> None:
         """Build the model and the optimizer on the device."""
+
+    @abstractmethod
+    def weights(self) -> list[Array]:
+        """The trained values, each in the framework's layout."""
+
+    @abstractmethod
+    def set_weights(self, weights: Sequence[Array]) -> None:
+        """Set the trained values in place, from arrays as those of `weights`."""
 
     @abstractmethod
     def save(self, path: Path) -> None:

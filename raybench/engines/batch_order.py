@@ -130,7 +130,6 @@ class BatchSampler:
         self._prepared: EpochPlan | None = None
 
     def _stream(self) -> Iterator[Array]:
-        """Yield each batch."""
         while True:
             order = self._random.permutation(self.examples)
             yield from order[: self.per_pass * self.batch].reshape(self.per_pass, self.batch)

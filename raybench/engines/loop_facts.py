@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from raybench.devices.base import Device
+from raybench.devices import KINDS, Device
 from raybench.engines import FRAMEWORKS, NONE
 from raybench.engines.step_timer import SETTLING
 
@@ -100,18 +100,12 @@ def loaded_framework() -> str:
 
 
 def available_kind(framework: str) -> str:
-    """The kind of device that a framework computes on by default, in this process; it has been imported."""
+    """The kind of device that a framework computes on by default, in this process; empty for an unknown accelerator."""
     module = sys.modules.get(framework)
-    if framework == "torch" and module:
-        if module.cuda.is_available():
-            return "rocm" if module.version.hip else "cuda"
-        return "mps" if module.backends.mps.is_available() else "cpu"
-    if framework == "tensorflow" and module:
-        return "cuda" if module.config.list_physical_devices("GPU") else "cpu"
-    if framework == "jax" and module:
-        backend = str(module.default_backend())
-        return {"gpu": "cuda"}.get(backend, backend)
-    return {"torch_xla": "xla_cpu", "torch_tpu": "tpu"}.get(framework, "cpu")
+    if module is None:
+        return "cpu"
+    kinds = ((kind.name, kind.in_use.get(framework)) for kind in KINDS.values())
+    return next((name for name, is_in_use in kinds if is_in_use and is_in_use(module)), "")
 
 
 def open_loop(framework: str, device: Device) -> LoopFacts:

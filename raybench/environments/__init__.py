@@ -4,11 +4,6 @@ An environment needs a framework and NumPy, and neither Ray nor raybench: a tria
 raybench.
 """
 
-from raybench.environments.build import built_names as built_names
-from raybench.environments.build import clean_environ as clean_environ
-from raybench.environments.build import environment_status as environment_status
-from raybench.environments.build import environments_root as environments_root
-from raybench.environments.build import python_of as python_of
 from raybench.environments.interpreter import NEEDED as NEEDED
 from raybench.environments.interpreter import Interpreter as Interpreter
 from raybench.environments.interpreter import environment_label as environment_label
@@ -19,4 +14,8 @@ from raybench.environments.interpreter import link_package as link_package
 from raybench.environments.interpreter import own_environ as own_environ
 from raybench.environments.recipes import RECIPES as RECIPES
 from raybench.environments.recipes import Recipe as Recipe
+from raybench.environments.recipes import built_names as built_names
+from raybench.environments.recipes import clean_environ as clean_environ
+from raybench.environments.recipes import environments_root as environments_root
+from raybench.environments.recipes import python_of as python_of
 from raybench.environments.recipes import recipe_for as recipe_for

@@ -17,11 +17,7 @@ from typing import Any
 
 from raybench.core.files import PACKAGE
 from raybench.datasets.paths import user_path
-from raybench.environments.build import clean_environ, environment_status
-from raybench.environments.recipes import RECIPES
-
-OLDEST = (3, 11)
-"""The oldest Python version that raybench's trial layer supports."""
+from raybench.environments.recipes import RECIPES, clean_environ
 
 NEEDED = ("numpy",)
 """Distributions that a trial needs in addition to its framework."""
@@ -85,37 +81,29 @@ def environment_label(key: str) -> str:
 
 def find(key: str, node: str, distributions: Iterable[str]) -> Interpreter:
     """Test the environment of a key on this machine, which is called `node`."""
+    path = user_path(key)
     if key in RECIPES:
-        env = environment_status(key)
-        if env.state != "ready":
-            return Interpreter(problem=f"environment {key} is {env.state} on {node}; run `raybench env create {key}`")
-        path = env.python
-    else:
-        path = user_path(key)
-        if path.is_dir():
-            path = path / "bin" / "python"
+        if (state := RECIPES[key].state) != "ready":
+            return Interpreter(problem=f"environment {key} is {state} on {node}; run `raybench env create {key}`")
+        path = RECIPES[key].python
+    elif path.is_dir():
+        path = path / "bin" / "python"
     answer = _query(path, (*distributions, *NEEDED))
     if isinstance(answer, str):
         return Interpreter(problem=f"{key} on {node}: {answer}")
     version = str(answer["python"])
-    if tuple(map(int, version.split(".")[:2])) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        return Interpreter(problem=f"{key} on {node} has Python {version}; trials need {oldest} or later")
+    if tuple(map(int, version.split(".")[:2])) < (3, 11):
+        return Interpreter(problem=f"{key} on {node} has Python {version}; trials need 3.11 or later")
     python = "" if answer["prefix"] == sys.prefix else str(path)
     return Interpreter(python, version, answer["packages"], lock=answer["lock"])
 
 
 def _query(python: Path, distributions: Iterable[str]) -> dict[str, Any] | str:
     """An interpreter's version, prefix, lock, and packages among the given ones; or why it does not work."""
+    command = [str(python), "-c", _QUERY, *distributions]
+    how: dict[str, Any] = {"env": clean_environ(), "stdin": subprocess.DEVNULL, "timeout": ANSWER_TIMEOUT_S}
     try:
-        done = subprocess.run(
-            [str(python), "-c", _QUERY, *distributions],
-            env=clean_environ(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=ANSWER_TIMEOUT_S,
-            check=False,
-        )
+        done = subprocess.run(command, capture_output=True, check=False, **how)
         # Site customization may have printed before the answer.
         answer: dict[str, Any] = {"python": "", "prefix": "", "packages": {}, "lock": ""}
         answer |= json.loads(done.stdout.splitlines()[-1])

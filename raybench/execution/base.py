@@ -29,6 +29,9 @@ class Executor(Protocol):
     A KeyboardInterrupt raised while it runs terminates the running trials and is re-raised.
     """
 
+    def prepare(self) -> None:
+        """Start what takes time, because trials will probably run."""
+
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """The available machines, each with the interpreters of these environments."""
 

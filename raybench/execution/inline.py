@@ -34,6 +34,9 @@ def run_job(job: Job, sink: Sink) -> None:
 class InlineExecutor:
     """Executor without further processes."""
 
+    def prepare(self) -> None:
+        """No-op: nothing has to be started."""
+
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, with raybench's own environment only."""
         refused = {key: Interpreter(problem=f"--inline cannot use {environment_label(key)}") for key in environments}

@@ -34,6 +34,7 @@ from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
 from raybench.core.text import join_words
 from raybench.devices import KINDS, Hardware, hosted
+from raybench.devices.host import usable_cores
 from raybench.devices.program import OWN_THREADS
 from raybench.environments import own_environ
 from raybench.errors import ExecutionError
@@ -226,19 +227,20 @@ class RayExecutor:
         self._address, self.callbacks = address, callbacks
         self._meter = LoadMeter() if address is None else None  # measures while the grid is planned
         self._ray: RayProcess | None = None
-        self._cores = 0
 
     def _start(self) -> RayProcess:
         if self._ray is None:
-            self._ray = RayProcess(self._address, self._cores)
+            self._ray = RayProcess(self._address, len(usable_cores()))
         return self._ray
+
+    def prepare(self) -> None:
+        """Start Ray, or join the cluster, while the grid is planned."""
+        self._start()
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, without Ray; or every node of the cluster."""
         if self._address is None:
-            node = probe_node(environments=environments)
-            self._cores = node.cores
-            return [node]
+            return [probe_node(environments=environments)]
         answers = self._start().probe(environments)
         return [limit_to_ray(node, resources) for node, resources in answers]
 
@@ -255,11 +257,17 @@ class RayExecutor:
         callbacks = _pickled(self.callbacks)
         try:
             _Grid(self._start(), schedule, make_job, sink, tell).run(callbacks)
-        except ExecutionError as error:
-            raise ExecutionError(f"{error}. {AGAIN}") from None
+        except BaseException as error:
+            self._end_ray()  # with the trials that run; the next grid starts it again
+            if isinstance(error, ExecutionError):
+                raise ExecutionError(f"{error}. {AGAIN}") from None
+            raise
 
     def close(self) -> None:
         """End the child process, with a local Ray and all trials."""
+        self._end_ray()
+
+    def _end_ray(self) -> None:
         if self._ray is not None:
             self._ray.close()
             self._ray = None

@@ -144,11 +144,6 @@ def unsupported_reason(need: ResourceRequest) -> str | None:
         return f"count {need.count} is not possible with framework {need.framework} on {need.kind}; use 1"
     if need.nodes > 1 and need.form != COMMAND and not FRAMEWORKS[need.framework].has_ranks:
         return f"nodes {need.nodes} is not possible with framework {need.framework}; use 1"
-    if not need.form and (need.replicas or 1) > 1 and not FRAMEWORKS[need.framework].groups:
-        return f"raybench's {need.framework} engine has no replicas; use 1"
-    precisions = FRAMEWORKS[need.framework].precisions
-    if not need.form and need.precision not in precisions:
-        return f"{need.framework} has no precision {need.precision}; use {join_words(precisions, 'or')}"
     if kind.counts and need.count not in kind.counts:
         return f"count {need.count} is not possible on {kind.label}; use {join_words([*map(str, kind.counts)], 'or')}"
     return missing_precision(need.kind, need.precision)

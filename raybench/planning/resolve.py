@@ -25,7 +25,7 @@ from raybench.core.cell import (
     ComparedVersion,
     Examples,
 )
-from raybench.core.identity import digest, identifying
+from raybench.core.identity import digest
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
 from raybench.core.text import join_words
 from raybench.devices import frameworks, hosted
@@ -150,7 +150,7 @@ class Resolver:
         profile = self._spec.profile(point["device"])
         devices, replicas = (fit.devices, fit.replicas) if fit else devices_and_replicas(need, "")
         resolved = {**requested, "replicas": replicas} | self._batch_sizes(given, requested, devices)
-        skip = skip or self._unsupported(profile.kind, resolved) or self._without_energy(profile.kind, fit)
+        skip = self._unsupported(profile.kind, resolved) or skip or self._without_energy(profile.kind, fit)
         # The process of a training function has torchrun's variables if the grid has a count, even of 1.
         is_told = devices > 1 or (self._info.is_function and not {"count", "nodes"}.isdisjoint(given))
         content = self._content(point["device"], profile, resolved, fit, devices if is_told else MISSING)
@@ -202,7 +202,7 @@ class Resolver:
 
     def _request(self, profile: DeviceProfile, resolved: Mapping[str, Any], content: Cell) -> Mapping[str, Any]:
         """The request in the grid file: the cell without values that depend on the training machine."""
-        request = {name: value for name, value in identifying(content.to_json()).items() if name != "engine"}
+        request = {name: value for name, value in content.identity().items() if name != "engine"}
         request["device"] = {
             "kind": profile.kind,
             "accelerator_type": profile.accelerator_type,
@@ -257,15 +257,12 @@ class Resolver:
         if command and resolved["nodes"] > 1 and not command.names & {*OF_NODES}:
             names = join_words([f"{{{name}}}" for name in OF_NODES])
             return f"nodes {resolved['nodes']} has no effect: write {names} in the command"
-        if self._info.own_loop:
-            return None
         framework = resolved["framework"]
+        if self._info.own_loop or framework not in engines.ENGINES:
+            return None
         if engines.FRAMEWORKS[framework].models not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
-        mode = resolved["compile"]
-        if "compile" not in _irrelevant(resolved) and mode not in engines.FRAMEWORKS[framework].compile_modes:
-            return f"raybench's {framework} engine has no compile: {mode}; use default"
-        return None
+        return engines.unimplemented(framework, resolved) or None
 
     def _without_energy(self, kind: str, fit: Placement | None) -> str | None:
         """The reason why a budget of energy cannot be measured on this machine, or None, also for a cluster."""
@@ -441,7 +438,7 @@ def _distributions() -> Mapping[str, list[str]]:
 def _irrelevant(resolved: Mapping[str, Any]) -> frozenset[str]:
     """The settings that others make ineffective; they are not part of the cell."""
     single_replica = {"decay_rule"} if resolved["replicas"] == 1 else set()
-    return engines.ignored_settings(resolved["framework"]) | single_replica
+    return engines.FRAMEWORKS[resolved["framework"]].ignores | single_replica
 
 
 def _explicit(settings: GridSettings) -> dict[str, Any]:

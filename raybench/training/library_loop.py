@@ -51,7 +51,6 @@ class LibraryLoop:
 
     @property
     def _has_begun(self) -> bool:
-        """Whether an epoch has begun, or has ended."""
         return self.in_epoch or self._trial.ended_epochs > 0
 
     def resumable(self, save: Callable[[Path], object], load: Callable[[Path], object]) -> None:

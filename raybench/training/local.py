@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from raybench import datasets
 from raybench.core.ledger import Ledger, training_s
-from raybench.devices import KINDS, Assignment, Device, hosted, loop_frameworks, open_device
+from raybench.devices import KINDS, Assignment, Device, hosted, open_found
 from raybench.devices.host import usable_cores
 from raybench.engines.loop_facts import available_kind, loaded_framework, open_loop
 from raybench.training.clock import TrainingClock
@@ -60,10 +60,8 @@ def program_device(framework: str, kind: str, devices: int = 1) -> Device:
 
     `devices` is the number of accelerators that the program computes on.
     """
-    kind = kind if kind in KINDS and framework in loop_frameworks(kind) else "cpu"
-    framework = framework if framework in loop_frameworks(kind) else "none"
-    cores = usable_cores()
-    return open_device(kind, framework, Assignment(cores, (), len(cores), 1 if hosted(kind) else devices))
+    cores, is_accelerator = usable_cores(), kind in KINDS and not hosted(kind)
+    return open_found(kind, framework, Assignment(cores, (), len(cores), devices if is_accelerator else 1))
 
 
 class Printer(Recorder):

@@ -498,7 +498,6 @@ class Steps(Generic[T]):
             raise RuntimeError("trial.steps() after the last epoch: call it inside `for … in trial.epochs()`")
 
     def _batches_of_epoch(self, restart: bool) -> Iterator[T]:
-        """Yield the batches of one epoch."""
         trial, clock = self._trial, self._trial._clock
         epoch, timer = trial._epoch, clock.timer
         assert epoch and timer

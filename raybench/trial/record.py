@@ -29,7 +29,6 @@ CHECKS = {
     "weight_decay": "raybench.checks.weight_decay",
     "roofline": "raybench.checks.roofline",
     "all_reduce": "raybench.checks.all_reduce",
-    "parity": "raybench.checks.parity",
 }
 """The module of each check, which is imported in the trial's process only."""
 

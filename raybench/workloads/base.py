@@ -25,7 +25,6 @@ _PLAIN: Mapping[str, tuple[Any, str]] = {
     "defaults": (Mapping, "a dictionary of settings"),
     "options": (Mapping, "a dictionary of the model's options, each with a default"),
     "examples": (Mapping, 'a dictionary such as {"train": 1000}'),
-    "parity_tolerance": (Mapping, 'a dictionary such as {"losses": 0.01}'),
 }
 """The fields that the plan reads, with their types."""
 
@@ -55,8 +54,6 @@ class Workload:
         options: model options for a grid's `model:`, with their defaults: the keyword arguments of the model function.
         data_options: names of the options that `prepare` takes too.
         prepare: from the data set's data to the model's data; a function or a "module:function".
-        parity_tolerance: largest differences between its frameworks, if not raybench's own: of `outputs`, `first_loss`,
-            `losses`, `updates` and, after ten steps, `trained`.
         unit: what an example's inputs are, if they are counted next to examples, such as "tokens".
         name: its name; in a user's file, the variable's name.
         version: raised when the same settings would give different results.
@@ -80,7 +77,6 @@ class Workload:
     options: Mapping[str, Any] = field(default_factory=dict)
     prepare: str | Callable[..., Data] | None = None
     data_options: tuple[str, ...] = ()
-    parity_tolerance: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):
@@ -118,7 +114,7 @@ class Workload:
 
     def describe(self) -> dict[str, Any]:
         """What the plan reads of it, as plain values."""
-        names = ("name", "dataset", "defaults", "examples", "held_out", "options", "parity_tolerance", "data_files")
+        names = ("name", "dataset", "defaults", "examples", "held_out", "options", "data_files")
         # The names of metrics of the user's own are known in a trial only, unless they are declared.
         is_declared = self.metrics is None or self.metric_names != ("accuracy",)
         return {

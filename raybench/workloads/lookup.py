@@ -34,7 +34,7 @@ class WorkloadInfo:
         version: of a built-in workload; None for a user's own.
         digest: of a user's files; None for a built-in workload.
         dataset: the data set, or None if it has its own data function.
-        data_files, defaults, examples, held_out, frameworks, options, metric_names, parity_tolerance: as in `Workload`;
+        data_files, defaults, examples, held_out, frameworks, options, metric_names: as in `Workload`;
             `metric_names` is empty if they are known only in a trial.
         own_loss: whether it has a different loss than cross-entropy.
         file: the path of a user's file, as found; None for a built-in workload and a command.
@@ -60,7 +60,6 @@ class WorkloadInfo:
     options: Mapping[str, Any] = field(default_factory=dict)
     metric_names: tuple[str, ...] = ()
     own_loss: bool = False
-    parity_tolerance: Mapping[str, float] = field(default_factory=dict)
     file: str | None = None
     attribute: str = ""
     folder: str = ""

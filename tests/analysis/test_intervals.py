@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from benchmarks.coverage import FAMILIES, GRIDS, TARGETS, simulate, targets
 from raybench.analysis import intervals
@@ -50,6 +51,15 @@ def test_reference_values_of_repeats_until_certain():
 )
 def test_alphas_by_the_first_look(alphas, of_looks):
     assert [Stopping.of(alphas, first).welch for first in (1, 3, 8)] == of_looks
+
+
+@pytest.mark.parametrize(("side", "other"), [((1.0, 1.2, 1.1, 1.4), (2.0, 2.1)), ((2.0, 2.9), (1.0, 1.01, 1.02, 1.0))])
+def test_unequal_sides_are_welchs(side, other):
+    """Whatever side has fewer runs, or noisier ones; the degrees of freedom are below the cap, or 2."""
+    found = difference(samples(side, times=False), samples(other, times=False))
+    expected = stats.ttest_ind(np.log(side), np.log(other), equal_var=False)
+    assert found.value / found.error == pytest.approx(expected.statistic)
+    assert found.df == pytest.approx(min(expected.df, 2))
 
 
 def test_degrees_of_freedom_are_capped():

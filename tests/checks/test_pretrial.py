@@ -17,8 +17,14 @@ from raybench.results.run_table import Run
 from raybench.results.utilization import unknown_mfu
 
 PASSED = {"passed": True, "factor": 0.99999, "says": "passed"}
-FAILED = {"passed": False, "factor": 8.0, "says": "failed: acts as 8 × λ"}
+FAILED = {"passed": False, "factor": 8.0, "says": "failed: acts as 8 × λ on a weight"}
 RATES = {"work": {"flops": 10, "values": 5, "parameters": 2}, "probes": {"product": 1.0}}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """No checks of earlier tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
 def ended(check, content, **fields):
@@ -71,11 +77,24 @@ def test_only_checks_without_a_result_are_made_again(decay, rates, missing):
     assert [check.name for check in made.checks] == missing
 
 
+@pytest.mark.parametrize("result", [PASSED, FAILED, NO_DEVICE])
+def test_decay_that_passed_is_not_checked_for_another_grid(result, monkeypatch):
+    missing = ["weight_decay"] if result is not PASSED else []
+    PretrialChecks().take(ended("weight_decay", cell(), **result))
+    (made,) = PretrialChecks().with_checks([work("a", cell(batch_size=8))])
+    assert [check.name for check in made.checks] == [*missing, "roofline"]
+    labels = PretrialChecks().complete(job(cell()), made, None, Path("/grid")).labels
+    assert ("decay_check" in labels) == (not missing)
+    monkeypatch.setattr(weight_decay, "__version__", "99")
+    (made,) = PretrialChecks().with_checks([work("a", cell())])
+    assert len(made.checks) == 2, "another version"
+
+
 @pytest.mark.parametrize(
     ("result", "says"),
     [
         (PASSED, "passed"),
-        (FAILED, "failed: acts as 8 × λ"),
+        (FAILED, "failed: acts as 8 × λ on a weight"),
         (NO_DEVICE, "not proven: OSError: no device"),
         ({"error": {"type": "E", "message": f"one line {'x' * 900}\nanother"}}, "not proven: E: one"),
     ],

@@ -1,11 +1,15 @@
 """What a roofline is made of: counts of the shipped models, and rates of this machine, under every framework."""
 
+from types import SimpleNamespace
+
 import pytest
 from support.frameworks import call
 from support.sides import roofline_side
 
 from raybench.checks import roofline
-from raybench.core.cell import Cell
+from raybench.core.cell import Cell, CellDevice, CellWorkload
+from raybench.core.job import Job
+from raybench.core.rank import Rank
 
 KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
 SHAPES = {
@@ -83,6 +87,22 @@ def test_the_check_on_this_machine(framework, tmp_path):
     assert set(found["probes"]) == {"product", "convolution", "memory"}
     # Any processor of this century: between 10^8 and 10^14 operations or bytes a second.
     assert all(1e8 < rate < 1e14 for rate in found["probes"].values()), found["probes"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "devices", "ranks", "times"), [("cuda", 4, 1, 4), ("cuda", 4, 4, 4), ("cpu", 4, 1, 1), ("cpu", 4, 4, 4)]
+)
+def test_peak_of_several_devices(monkeypatch, kind, devices, ranks, times):
+    """One process with several accelerators, a rank for each, virtual devices that share the cores, a part of them."""
+    content = Cell(
+        framework="jax", device=CellDevice(kind, count=devices), workload=CellWorkload("own", form="function")
+    )
+    monkeypatch.setattr(roofline, "open_assigned", lambda job: SimpleNamespace(kind=kind))
+    monkeypatch.setattr(roofline, "open_module", lambda *_: SimpleNamespace(Operations=lambda *_: None))
+    monkeypatch.setattr(roofline, "probe", lambda device, operations: {"product": 1e12})
+    monkeypatch.setattr(roofline, "current_rank", lambda: Rank(0, ranks))
+    found = roofline.measure(Job("r", 1, 0, 0, content, {}, "", "", check="roofline"))
+    assert found == {"probes": {"product": times * 1e12}}
 
 
 def cell(**settings):

@@ -1,36 +1,52 @@
-"""`raybench parity`: one comparison as a person runs it, and how it says what it found."""
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
+"""`raybench parity`: whether the configurations of a grid train alike."""
 
 import pytest
-from support.frameworks import interpreter
+
+GRID = """
+name: g
+workload: my.py:train
+epochs: 4
+repeats: 4
+axes: {params.loop: [old, new, wrong]}
+"""
+CODE = """
+import random
+
+def train(trial, *, loop: str):
+    rate = 0.3 if loop == "wrong" else 0.1
+    noise = random.Random(trial.seed)
+    for epoch in trial.epochs():
+        trial.log({"train/loss": (1 - rate) ** epoch + noise.gauss(0, 0.001)})
+"""
 
 
-@pytest.mark.slow
-@pytest.mark.tensorflow
-def test_two_frameworks_in_processes_of_their_own(raybench: Callable[..., Any]) -> None:
-    interpreter("tensorflow")
-    said = raybench("parity", "digits_cnn", "--frameworks", "torch,tensorflow", "--batch-size", 16)
-    assert said.status == 0, said
-    assert said.lines[0] == "digits_cnn: tensorflow against torch, batches of 16: same"
-    assert "75,114" in said.lines[3] and all(" same" in line for line in said.lines[3:9]), said.out
-    assert said.err.splitlines() == ["digits_cnn: torch (1 of 2)", "digits_cnn: tensorflow (2 of 2)"]
+@pytest.fixture
+def grid(raybench, in_process, tmp_path):
+    def run(*options):
+        (tmp_path / "my.py").write_text(CODE)
+        (tmp_path / "g.yaml").write_text(GRID)
+        assert raybench("grid", "g.yaml", "--no-tracking", *options).status == 0
+        return raybench("parity", "g.yaml")
+
+    return run
+
+
+def test_losses_within_the_noise_and_beyond_it(grid):
+    said = grid()
+    assert said.status == 1
+    heads = [line for line in said.lines if " against " in line]
+    assert heads == ["loop new against loop old: no difference seen", "loop wrong against loop old: differs"]
+    verdicts = [line.split()[1] for line in said.lines if line.startswith("train/loss") and "not seen" in line]
+    assert verdicts == ["1", "2", "3–4", "1"], "the first losses are the same in all"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "status", "text"),
     [
-        (["digts_cnn"], "unknown workload 'digts_cnn'; did you mean digits_cnn?"),
-        (["digits_cnn", "--frameworks", "torch"], "parity needs at least two frameworks"),
-        (["digits_cnn", "--frameworks", "torch,tenserflow"], "did you mean tensorflow?"),
-        (["digits_cnn", "--batch-size", "4"], "4 is not in the range x>=16"),
-        ([], "Missing argument 'WORKLOAD'"),
+        (("--repeats", 1), 3, "unknown, as at least 2 runs of each are needed"),
+        (("--where", "params.loop=old"), 2, "g: no two configurations to compare log the same loss; see --baseline"),
     ],
 )
-def test_wrong_use(raybench: Callable[..., Any], arguments: list[str], message: str) -> None:
-    said = raybench("parity", *arguments)
-    assert (said.status, said.out) == (2, "")
-    assert message in said.err
+def test_without_a_verdict(grid, options, status, text):
+    said = grid(*options)
+    assert said.status == status and text in said.out + said.err

@@ -11,7 +11,7 @@ import pytest
 from support.grid_files import events_of, write_events
 
 from raybench.config import load_grid
-from raybench.core.identity import cell_id
+from raybench.core.cell import Cell
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.plan import make_plan
 
@@ -131,13 +131,14 @@ def on_a_tpu(grid, planned, repeats, host="colab"):
             contents[batch] = event["cell"]
         start = starts.get(event.get("trial"))
         if start and start["repeat"] < repeats:
-            kept.append({**event, "trial": f"{cell_id(start['cell'])}-r{start['repeat']}"})
+            kept.append({**event, "trial": f"{Cell.from_json(start['cell']).cell_id}-r{start['repeat']}"})
     (execution,) = (grid / "executions").iterdir()
     execution = execution.rename(execution.with_name(f"{host}.json"))
     request = json.loads(execution.read_text())
     for cell in request["request"]["cells"]:
         content = contents[cell["axes"]["batch_size"]]
-        cell |= {"content": content, "cell_id": cell_id(content), "axes": cell["axes"] | {"device": "tpu"}}
+        axes = cell["axes"] | {"device": "tpu"}
+        cell |= {"content": content, "cell_id": Cell.from_json(content).cell_id, "axes": axes}
     shutil.rmtree(grid / "attempts")
     execution.write_text(json.dumps(request))
     write_events(grid, kept)

@@ -1,11 +1,9 @@
 """`raybench env`, and what `plan` and `grid` say of environments."""
 
-import json
-
 import pytest
 
 from raybench.environments import RECIPES, Recipe, recipes
-from raybench.environments.build import STAMP
+from raybench.environments.recipes import STAMP
 
 
 @pytest.fixture
@@ -34,7 +32,7 @@ def test_environments_are_listed_and_built(raybench, nothing, tmp_path):
     assert (made.status, made.lines[-1]) == (0, f"nothing: built in {folder}")
     assert " ready " in states(raybench)["nothing"]
     assert raybench("env", "create", "nothing").lines == [f"nothing: ready in {folder}"]
-    (folder / STAMP).write_text(json.dumps({"recipe": "old"}))
+    (folder / STAMP).write_text("old")
     assert " stale " in states(raybench)["nothing"]
 
 

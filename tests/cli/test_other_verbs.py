@@ -30,10 +30,9 @@ def test_devices_and_ready_environments(raybench, tmp_path):
     assert entry.model in cpu
     assert f" {entry.count} " in cpu
     assert any(line.startswith("frameworks: torch 2.") for line in said.lines)
-    built = {"recipe": RECIPES["tensorflow"].digest}
     (tmp_path / "environments" / "tensorflow" / "venv" / "bin").mkdir(parents=True)
     (tmp_path / "environments" / "tensorflow" / "venv" / "bin" / "python").symlink_to(sys.executable)
-    (tmp_path / "environments" / "tensorflow" / "built.json").write_text(json.dumps(built))
+    (tmp_path / "environments" / "tensorflow" / "built.json").write_text(RECIPES["tensorflow"].stamp)
     assert any(line.startswith("environment tensorflow: ") for line in raybench("devices").lines)
 
 

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from raybench.core.cell import Cell, CellDevice, CellWorkload
-from raybench.core.settings import MISSING
+from raybench.core.identity import leaves
+from raybench.core.settings import MISSING, TRAINING
 
 TREE = {
     "data": {"name": "cifar10", "digest": "sha256:5d3f0a1c", "examples": {"train": 40000, "val": None}},
@@ -17,8 +18,10 @@ TREE = {
         "weight_decay": 0,
         "model": {"dropout": 0.2},
         "decay": "coupled",
+        "label_smoothing": 0.1,
         "schedule": {"name": "piecewise_linear", "points": [[0.0, 0.0], [5.0, 1.0]], "stretch": False},
         "gradient_clipping": 1.0,
+        "gradient_accumulation": 2,
         "precision": "fp32",
         "compile": False,
         "input": "device",
@@ -47,7 +50,10 @@ def with_value(tree, path, value):
 
 
 def test_json_is_read_and_written_back():
-    assert Cell.from_json(json.loads(json.dumps(TREE))).to_json() == TREE
+    written, known = (dict(leaves(tree)) for tree in (Cell.from_json(json.loads(json.dumps(TREE))).to_json(), TREE))
+    assert {name: written.pop(name) for name in known} == known
+    defaults = {".".join(("settings", *one.path)): one.default for one in TRAINING.values()}
+    assert {name: defaults[name] for name in written} == written, "settings that did not exist when it was written"
 
 
 def test_fields_have_the_values_of_the_json():
@@ -62,6 +68,13 @@ def test_fields_have_the_values_of_the_json():
     assert (leaves["settings.optimizer.learning_rate"], leaves["data.examples.train"]) == (0.001, 40000)
 
 
+def test_the_order_of_keys_is_no_part_of_the_identity():
+    one, other = (
+        Cell.from_json(TREE | {"params": dict(order)}) for order in ([("a", 1), ("b", 2)], [("b", 2), ("a", 1)])
+    )
+    assert one.cell_id == other.cell_id != Cell.from_json(TREE).cell_id
+
+
 def test_an_unknown_cell_is_false():
     assert not Cell() and not Cell.from_json({}) and not Cell.from_json({"unknown": 1})
     assert Cell().to_json() == {} and Cell().device.kind is MISSING
@@ -73,7 +86,8 @@ def test_an_unknown_cell_is_false():
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
 def test_any_json_is_read(path, wrong):
     cell = Cell.from_json(with_value(TREE, path, wrong))
-    assert Cell.from_json(cell.to_json()) == cell
+    again = Cell.from_json(cell.to_json())
+    assert again == cell or (path[0] == "settings" and Cell.from_json(again.to_json()) == again)
     assert isinstance(cell.device.kind or "", str) and isinstance(cell.framework or "", str)
     assert isinstance(cell.settings.batch_size or 0, int) and isinstance(cell.data.examples.train or 0, int)
     assert isinstance(cell.seed, int) and isinstance(cell.shown_name, str)

@@ -89,6 +89,14 @@ def test_restart_is_charged_to_the_checkpoint(clock):
     assert wall == pytest.approx(sum(sections.values()))
 
 
+def test_processor_time_is_that_of_the_epoch(clock, monkeypatch):
+    spent_ns = iter([5_000_000_000, 5_250_000_000])
+    monkeypatch.setattr("raybench.core.ledger.time.process_time_ns", lambda: next(spent_ns))
+    ledger = clock.ledger()
+    ledger.begin_epoch()
+    assert ledger.epoch_cpu_s() == 0.25
+
+
 def test_times_of_a_device_clock_are_separate(clock):
     ledger = clock.ledger()
     ledger.note_device("train", 1_500_000_000)

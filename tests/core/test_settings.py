@@ -1,12 +1,15 @@
 import json
 import subprocess
 import sys
+from dataclasses import make_dataclass
 
 import pytest
 
+from raybench.core import settings
+from raybench.core.cell import Cell, CellEngine
 from raybench.core.job import Recipe
 from raybench.core.labels import axis_label
-from raybench.core.settings import MISSING, SETTINGS, TRAINING, Settings, is_of_type
+from raybench.core.settings import MISSING, SETTINGS, TRAINING, Settings, is_of_type, setting
 
 OTHER = {
     "epochs": 9.9,
@@ -80,6 +83,42 @@ def test_missing_and_mistyped_values():
     assert (settings.epochs, settings.optimizer, settings.channels_last) == (3, "sgd", MISSING)
     assert not MISSING and settings.to_json() == {"epochs": 3, "optimizer": {"name": "sgd"}}
     assert Settings.from_json({}).to_json() == {}
+
+
+FLAG = setting(False, "For adam: a flag.", optimizers=("adam", "adamw"))
+More = make_dataclass("More", [("flag", bool, FLAG)], bases=(Settings,), frozen=True)
+
+
+ADAM = {"optimizer": "adam"}
+
+
+@pytest.mark.parametrize("given", [{}, ADAM, OTHER, OTHER | ADAM], ids=len)
+def test_a_new_setting_keeps_the_cells_of_earlier_results(monkeypatch, given):
+    engine = CellEngine("torch")
+    cell = Cell(engine=engine, settings=Settings.of(given))
+    earlier, written = cell.cell_id, json.loads(json.dumps(cell.to_json()))
+    monkeypatch.setattr(settings, "TRAINING", {**TRAINING, "flag": settings._declared(More)["flag"]})
+    monkeypatch.setattr("raybench.core.cell.Settings", More)
+    now = Cell(engine=engine, settings=More.of(given))
+    assert now.cell_id == earlier
+    assert More.from_json(written["settings"], is_complete=True) == now.settings
+    changed = Cell(engine=engine, settings=More.of(given | ADAM | {"flag": True}))
+    assert changed.cell_id != Cell(engine=engine, settings=More.of(given | ADAM)).cell_id
+
+
+def test_defaults_never_change():
+    """The identity of a cell leaves them out."""
+    plain = (
+        "epochs=10 batch_size=128 weight_decay=0.0 model={} momentum=0.9 nesterov=True betas=(0.9, 0.999) eps=1e-08 "
+    )
+    plain += "decay_rule='mean' label_smoothing=0.0 schedule='constant' gradient_clipping=None gradient_accumulation=1 "
+    plain += "precision='fp32' channels_last=False compile=False input='device' augmentation=() "
+    plain += "evaluation_batch_size=None steps_per_epoch=None"
+    by_optimizer = {"sgd": (0.1, "coupled"), "adam": (1e-3, "coupled"), "adamw": (1e-3, "decoupled")}
+    for optimizer, (rate, decay) in by_optimizer.items():
+        text = repr(Settings(optimizer=optimizer)).replace(", ", " ")
+        for value in (*plain.replace(", ", " ").split(), f"learning_rate={rate!r}", f"decay={decay!r}"):
+            assert value in text, f"{value}: give a setting with another default another name"
 
 
 def test_each_setting_is_described_with_an_example():

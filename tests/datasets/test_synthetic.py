@@ -48,12 +48,6 @@ def test_same_data_on_every_machine(tmp_path):
     assert digests == DIGESTS
 
 
-def test_classes_are_equally_frequent(tmp_path):
-    for name, classes in (("mnist-synthetic", 10), ("imdb-synthetic", 2)):
-        targets = datasets.get(name).load(tmp_path).train.targets
-        assert np.bincount(targets).tolist() == [len(targets) // classes] * classes
-
-
 def test_data_without_a_download_replace_themselves():
     assert [datasets.synthetic_name(name) for name in ("digits", "scenes-synthetic")] == ["digits", "scenes-synthetic"]
     replacements = [name for name in datasets.names() if datasets.is_synthetic(name)]

@@ -34,13 +34,9 @@ def mac(monkeypatch):
 
 
 class Queue:
-    """Torch's interface to the GPU: what was submitted, and whether it is done."""
+    """Torch's interface to the GPU's memory."""
 
-    def __init__(self):
-        self.waits, self.held = 0, 0
-
-    def synchronize(self):
-        self.waits += 1
+    held = 0
 
     def driver_allocated_memory(self):
         return self.held
@@ -50,7 +46,6 @@ class Queue:
 def queue(monkeypatch):
     """A torch that sees the GPU."""
     queue = Queue()
-    monkeypatch.setattr(torch.mps, "synchronize", queue.synchronize)
     monkeypatch.setattr(torch.mps, "driver_allocated_memory", queue.driver_allocated_memory)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     return queue
@@ -79,15 +74,6 @@ def test_opening(queue, device, monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(RuntimeError, match="sees no MPS device"):
         device.open("fp32")
-
-
-def test_the_clock_waits_for_the_queue(queue, device, monkeypatch):
-    monkeypatch.setattr("time.perf_counter_ns", lambda: 1000 * queue.waits)
-    device.synchronize()
-    start = device.mark()
-    assert (start, queue.waits) == (2000, 2)
-    assert device.elapsed(start, device.mark()) == 1000
-    assert not device.synchronous and not device.own_clock, "only the first steps may be marked: a mark waits"
 
 
 def test_memory_and_hardware(mac, queue, device):

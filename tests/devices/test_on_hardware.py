@@ -27,11 +27,10 @@ import numpy as np
 import pytest
 from support import WORKLOADS
 from support.frameworks import accelerators_shown, call_on
+from support.parity import differences, differing
 
-from raybench.checks.parity import RESULT, START, read_arrays
-from raybench.checks.parity_comparison import PARITY_TOLERANCE, SideMeasurement, compare
-from raybench.devices import KINDS, frameworks
-from raybench.engines import FRAMEWORKS, ignored_settings
+from raybench.devices import KINDS, frameworks, missing_precision
+from raybench.engines import FRAMEWORKS, unimplemented
 
 GIB = 1 << 30
 SIDE = "device_side"
@@ -78,14 +77,10 @@ class Place:
 
     def reason_against(self, settings: Mapping[str, Any]) -> str:
         """The reason why it cannot train with these settings; empty if it can."""
-        framework, precision = self.framework, settings.get("precision", "fp32")
-        if precision not in KINDS[self.kind].precisions or precision not in FRAMEWORKS[framework].precisions:
-            return f"{self.kind} has no {precision} under {framework}"
-        missing = {*settings} & ignored_settings(framework)
-        missing |= {*settings} & {"replicas"} if not FRAMEWORKS[framework].groups else set()
-        if settings.get("compile") and settings["compile"] not in FRAMEWORKS[framework].compile_modes:
-            missing |= {"compile"}
-        return f"{framework} has no {', '.join(sorted(missing))} of this form" if missing else ""
+        if ignored := {*settings} & FRAMEWORKS[self.framework].ignores:
+            return f"{self.framework} ignores {', '.join(sorted(ignored))}"
+        lacking = missing_precision(self.kind, settings.get("precision", "fp32"))
+        return lacking or unimplemented(self.framework, settings)
 
 
 def param(kind: str, framework: str, *marks: Any) -> Any:
@@ -141,20 +136,10 @@ def losses(events: list[dict[str, Any]]) -> list[float]:
 @places(CPU, TENSORFLOW_CPU, XLA_CPU)
 def test_ten_steps_compute_what_the_cpu_computes(place: Place, tmp_path: Path) -> None:
     """Outputs, gradients, losses, updates and batch statistics, from the same weights and batches."""
-    sides = []
     for side, name in ((on_the_cpu(place), "reference"), (place, "device")):
-        folder = tmp_path / name
-        folder.mkdir()
-        if sides:
-            (folder / START).symlink_to(tmp_path / "reference" / START)
-        settings = {"epochs": 10, "steps_per_epoch": 1, "batch_size": 64, "learning_rate": 0.01, "precision": "fp32"}
-        (event,) = side.events(folder, check="parity", **settings)
-        assert event["error"] is None, event["error"]
-        sides.append(SideMeasurement(name, event["parameters"], event["mismatch"], read_arrays(folder / RESULT)))
-    tolerance = {name: HARDWARE_TOLERANCE * value for name, value in PARITY_TOLERANCE.items()}
-    rows = list(compare(*sides, tolerance))
-    assert [row for row in rows if not row.same] == []
-    assert len(rows) == 6
+        options = {"workload": f"{WORKLOADS / 'on_device.py'}:small", "batch_size": 48, "learning_rate": 1.0}
+        call_on(side.kind, side.framework, "parity_side:train", folder=str(tmp_path), name=name, root="", **options)
+    assert differing(differences(tmp_path, "reference", "device"), HARDWARE_TOLERANCE) == set()
 
 
 VARIANTS = {

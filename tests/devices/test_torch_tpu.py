@@ -8,7 +8,6 @@ import torch
 from support.frameworks import call
 
 from raybench.devices import Assignment, open_device, torch_tpu, tpu
-from raybench.training.local import program_device
 
 SET = ("TPU_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS", *tpu.PEERS)
 
@@ -75,19 +74,6 @@ def test_visible_chips(clean, monkeypatch, chips, variables):
 def test_only_fp32_multiplies_in_float32(chip, precision, products):
     opened(precision=precision)
     assert chip.precision == products
-
-
-@pytest.mark.parametrize("is_program", [False, True])
-def test_the_clock_waits_for_all_work(chip, is_program):
-    device = program_device("torch_tpu", "tpu") if is_program else opened()
-    chip.pending.append("a step")
-    device.synchronize()
-    assert chip.pending == []
-    before = chip.copied
-    chip.pending.append("a step")
-    start = device.mark()
-    assert (chip.pending, chip.copied) == ([], before + 1)
-    assert device.elapsed(start, device.mark()) >= 0
 
 
 def test_without_a_chip(chip, monkeypatch):

@@ -1,33 +1,21 @@
-"""Weight decay means one thing: ten steps without a loss gradient, against the closed form of the declared rule."""
+"""The optimizers of PyTorch with one definition of weight decay: what is left alone, and what a gradient scaler skips.
 
-import itertools
+The check of weight decay (`tests/checks/test_weight_decay.py`) compares their decay with its closed form.
+"""
+
 import math
+from itertools import product
 
 import pytest
 import torch
-from support.closed_forms import CLOSED, DECAY, MOMENTS, SGD, START, STEPS
 
+from raybench.core.settings import Settings
 from raybench.engines.torch.optimizers import build_optimizer
 
-
-def ten_steps(settings, decay):
-    weight = torch.nn.Parameter(torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64))
-    optimizer = build_optimizer([weight], settings, DECAY, decay)
-    for _ in range(STEPS):
-        weight.grad = torch.zeros_like(weight)
-        optimizer.step()
-    return weight.detach()
-
-
-@pytest.mark.parametrize(("name", "decay"), CLOSED)
-def test_ten_steps_follow_the_closed_form(name, decay):
-    settings = SGD if name == "sgd" else {"name": name, **MOMENTS}
-    assert torch.allclose(ten_steps(settings, decay), CLOSED[name, decay](START), rtol=1e-10)
-
-
-def test_closed_forms_differ():
-    forms = [form(START) for form in {id(form): form for form in CLOSED.values()}.values()]
-    assert all(not torch.allclose(a, b, rtol=1e-3) for a, b in itertools.combinations(forms, 2))
+DECAY = 0.05
+SETTINGS = {name: Settings(optimizer=name, learning_rate=0.1).optimizer_settings for name in ("sgd", "adam", "adamw")}
+SGD = SETTINGS["sgd"]
+EVERY_RULE = list(product(SETTINGS, ("coupled", "decoupled")))
 
 
 def test_frozen_weights_stay():
@@ -41,11 +29,10 @@ def test_frozen_weights_stay():
 
 
 @pytest.mark.parametrize("fused", [True, False])
-@pytest.mark.parametrize(("name", "decay"), CLOSED)
+@pytest.mark.parametrize(("name", "decay"), EVERY_RULE)
 def test_skipped_step_does_not_decay(name, decay, fused):
     weight = torch.nn.Parameter(torch.ones(3))
-    settings = SGD if name == "sgd" else {"name": name, **MOMENTS}
-    optimizer = build_optimizer([weight], settings, DECAY, decay, fused)
+    optimizer = build_optimizer([weight], SETTINGS[name], DECAY, decay, fused)
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
     for gradient, moves in ((0.0, True), (math.inf, False), (0.0, True), (math.nan, False)):
         before = weight.detach().clone()

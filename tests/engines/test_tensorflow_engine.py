@@ -127,11 +127,6 @@ def test_layer_that_cannot_be_compiled():
     assert said == "Keras cannot compile slow (Dense) on this device; set compile: false"
 
 
-def test_low_precision_learns():
-    found = train(epochs=6, precision="bf16")["epochs"]
-    assert found[-1]["metrics"]["train/loss"] < 0.7 * found[0]["metrics"]["train/loss"]
-
-
 @pytest.mark.parametrize("kind", ["floats", "words"])
 def test_inputs_that_are_not_images(kind):
     assert call("tensorflow", "tensorflow_side:classified", kind=kind) > 0.9

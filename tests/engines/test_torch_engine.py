@@ -148,31 +148,6 @@ def test_first_evaluation_is_compilation(where):
 
 
 @pytest.mark.slow
-def test_later_compilations_are_counted(monkeypatch):
-    """The shape stays, and a value of the model's own changes in the second epoch: both graphs are made again."""
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))  # the graphs, and no C++ compiler
-
-    class Changing(torch.nn.Linear):
-        kind = "plain"
-
-        def forward(self, inputs):
-            return super().forward(inputs) * (1.0 if self.kind == "plain" else 2.0)
-
-    inputs = np.linspace(-1, 1, 96, dtype=np.float32)[:, None]
-    data = Data(Split(inputs, (inputs[:, 0] > 0).astype(int)), Split(inputs, (inputs[:, 0] > 0).astype(int)))
-    workload = Workload(model=lambda: Changing(1, 2), data=lambda _: data, name="changing")
-    made = training(workload, data, compile="default", epochs=3)
-    for number in made.trial.epochs():
-        made.model.kind = "doubled" if number else "plain"
-        made.train_epoch()
-        made.evaluate()
-    counts = [
-        (epoch["recompiles"], epoch["ledger"]["compile"] > 0, len(epoch["step_s"])) for epoch in made.recorded.epochs
-    ]
-    assert counts == [(2, True, 2), (2, True, 2), (0, False, 3)]
-
-
-@pytest.mark.slow
 def test_capture_of_cuda_graphs_is_compilation(monkeypatch):
     """The mode's own compiler needs a GPU: here torch's plain one stands for it."""
     marks = []

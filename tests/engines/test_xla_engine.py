@@ -103,13 +103,6 @@ def test_host_and_device_input_train_alike(augmentation):
     assert host["ledger"]["input_wait"] > 0
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("batch", [7, 64, 1000])
-def test_evaluation_counts_every_example_once(batch):
-    whole, padded = train(evaluation_batch_size=70, epochs=1), train(evaluation_batch_size=batch, epochs=1)
-    assert padded["epochs"][0]["metrics"] == pytest.approx(whole["epochs"][0]["metrics"], rel=1e-5)
-
-
 def test_bf16_keeps_weights_in_float32():
     low, full, torch = train(precision="bf16"), train(), train(kind="cpu", precision="bf16")
     assert low["dtypes"] == ["torch.float32"]

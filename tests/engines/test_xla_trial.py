@@ -73,15 +73,6 @@ def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path):
         assert sum(epoch["ledger"][section] for epoch in epochs) == pytest.approx(ended["ledger"][section], abs=1e-5)
 
 
-def test_trials_have_own_processes_and_compilations(template, tmp_path):
-    how = {"batch_size": 256, "epochs": 1, "steps_per_epoch": 1}
-    ends = [run(template, tmp_path / name, "digits_cnn", **how) for name in ("one", "two")]
-    assert len({events[0]["host"]["pid"] for events in ends}) == 2
-    one, two = (named(events, "epoch_ended")[0] for events in ends)
-    assert one["recompiles"] == two["recompiles"] == 2
-    assert one["metrics"] == two["metrics"]
-
-
 FUNCTION = """
 def train(trial, *, spreads: bool):
     import torch

@@ -10,8 +10,7 @@ import pytest
 from support import ROOT
 
 from raybench import environments
-from raybench.environments import RECIPES, environment_status, python_of, recipe_for
-from raybench.environments.build import create
+from raybench.environments import RECIPES, python_of, recipe_for
 from raybench.errors import ExecutionError, UsageError
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -22,28 +21,28 @@ INSTALLERS = ["pip", pytest.param("uv", marks=pytest.mark.skipif(not shutil.whic
 @pytest.mark.parametrize("installer", INSTALLERS)
 def test_built_once_until_recipe_changes(tiny, monkeypatch, tmp_path, installer):
     if installer == "pip":
-        monkeypatch.setattr("raybench.environments.build.shutil.which", lambda name: None)
+        monkeypatch.setattr("raybench.environments.recipes.shutil.which", lambda name: None)
     for name in ("PYTHONPATH", "PIP_TARGET", "VIRTUAL_ENV"):
         monkeypatch.setenv(name, str(tmp_path / "leak"))
-    create("tiny")
+    tiny.create()
     assert not (tmp_path / "leak").exists()
     python = python_of("tiny")
     subprocess.run([python, "-P", "-c", "import tiny"], check=True)
     built = python.lstat().st_ino
-    create("tiny")
+    tiny.create()
     assert python.lstat().st_ino == built
     monkeypatch.setitem(RECIPES, "tiny", replace(tiny, extra=("tiny @ file:///nowhere/tiny-1.0-py3-none-any.whl",)))
-    assert (environment_status("tiny").state, python_of("tiny")) == ("stale", None)
+    assert (RECIPES["tiny"].state, python_of("tiny")) == ("stale", None)
     with pytest.raises(ExecutionError, match="environment tiny could not be built: exit status"):
-        create("tiny")
-    assert environment_status("tiny").state == "not built", "also if it was ready before"
+        RECIPES["tiny"].create()
+    assert RECIPES["tiny"].state == "not built", "also if it was ready before"
 
 
-def test_unwritable_folder(tmp_path, monkeypatch):
+def test_unwritable_folder(tiny, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RAYBENCH_ENVIRONMENTS", str(tmp_path / "file"))
     with pytest.raises(UsageError, match=r"file/tiny: cannot write there \(File exists\); change RAYBENCH_ENV"):
-        create("tiny")
+        tiny.create()
 
 
 def test_two_at_once_build_one(tiny, monkeypatch):
@@ -54,24 +53,24 @@ def test_two_at_once_build_one(tiny, monkeypatch):
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", install)
-    threads = [threading.Thread(target=create, args=("tiny",)) for _ in range(2)]
+    threads = [threading.Thread(target=tiny.create) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (environment_status("tiny").state, len(commands)) == ("ready", 2)
+    assert (tiny.state, len(commands)) == ("ready", 2)
 
 
 @pytest.mark.slow
 def test_interrupted_installation_leaves_nothing(tiny, monkeypatch):
     def interrupt(command, **_):
-        (environment_status("tiny").folder / "venv").mkdir()
+        (tiny.folder / "venv").mkdir()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(subprocess, "run", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        create("tiny")
-    assert not environment_status("tiny").folder.exists()
+        tiny.create()
+    assert not tiny.folder.exists()
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "tiny"])

@@ -1,6 +1,5 @@
 """What a profile's environment means, what it comes to on a node, and why it cannot be used."""
 
-import json
 import stat
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import pytest
 
 from raybench.devices import Hardware
 from raybench.environments import Interpreter, clean_environ, find, interpreter, key_of, link_package
-from raybench.environments.build import STAMP
+from raybench.environments.recipes import STAMP
 from raybench.planning.node import Node, probe_node
 from raybench.planning.placement import ResourceRequest, find_placements
 
@@ -94,9 +93,9 @@ def test_built_environment(tiny, tmp_path):
     folder = tmp_path / "environments" / "tiny"
     (folder / "venv" / "bin").mkdir(parents=True)
     (folder / "venv" / "bin" / "python").symlink_to(sys.executable)
-    (folder / STAMP).write_text(json.dumps({"recipe": "another"}))
+    (folder / STAMP).write_text("another")
     assert find("tiny", "server", []).problem == f"environment tiny is stale {remedy}"
-    (folder / STAMP).write_text(json.dumps({"recipe": tiny.digest}))
+    (folder / STAMP).write_text(tiny.stamp)
     assert find("tiny", "server", []).problem == ""
 
 

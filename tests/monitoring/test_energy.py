@@ -146,8 +146,16 @@ def readings(begin=0, end=20, **counters):
         ([(1, 3), (3, 5)], {}),
         ([(1, 19), (19, 29)], {"1": 180.0}),
         ([(1, 7), (20, 20.3)], {"1": 60.0}),
+        ([(1, 20.3)], {"1": 193.0}),
     ],
-    ids=["long", "two shorter than five readings", "all too short", "one without readings", "end not read"],
+    ids=[
+        "long",
+        "two shorter than five readings",
+        "all too short",
+        "one without readings",
+        "end not read",
+        "last reading before the end",
+    ],
 )
 def test_epochs_have_the_energy_of_their_time(epochs, each):
     energy = summarize_energy(readings(cpu=10), windows(job(), *epochs), [])

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from raybench.monitoring.host import HostLoad, LoadMeter, family_usage
+from raybench.monitoring import host
+from raybench.monitoring.host import HostLoad, LoadMeter, Usage, family_usage
 
 LINUX = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
 
@@ -32,6 +33,14 @@ def test_processor_time_of_children_is_our_own():
     assert running - before >= 0.15
     assert family_usage(os.getpid()).cpu_s - before >= 0.15
     assert family_usage(2**30) is None, "no such process"
+
+
+def test_load_without_our_own(monkeypatch):
+    busy_s, own_s, now_s = iter([100.0, 107.0]), iter([40.0, 43.0]), iter([0.0, 2.0, 2.0])
+    monkeypatch.setattr(host, "core_times", lambda cores: {"busy_s": next(busy_s)})
+    monkeypatch.setattr(host, "family_usage", lambda root: Usage(next(own_s), False))
+    monkeypatch.setattr(host.time, "monotonic", lambda: next(now_s))
+    assert LoadMeter().read().busy == (7 - 3) / 2
 
 
 @LINUX

@@ -32,6 +32,9 @@ class ForkingExecutor:
         self._server, self._load = server, load
         self._environments: dict[tuple[str, str], ForkServer] = {}
 
+    def prepare(self) -> None:
+        """Do nothing: fork servers start when they are needed."""
+
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine."""
         return [probe_node(environments=environments)]
@@ -82,6 +85,9 @@ class DrawnTimes:
     def __init__(self, draw: Callable[[Job], float | None], stop_after: int | None = None) -> None:
         self._draw, self._stop_after = draw, stop_after
         self.trials: list[str] = []
+
+    def prepare(self) -> None:
+        """Do nothing."""
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine."""

@@ -4,7 +4,7 @@ import json
 import uuid
 from pathlib import Path
 
-from raybench.core.identity import cell_id
+from raybench.core.cell import Cell
 from raybench.results.archive import extracted, import_folder
 from support import ROOT
 from support.grid_files import events_of, write_events
@@ -50,7 +50,7 @@ def results_of(
             event["cell"]["device"] |= {"model": model, "threads": threads}
             if digest:
                 event["cell"]["data"]["digest"] = digest
-            ids[event["trial"].partition("-")[0]] = cell_id(event["cell"])
+            ids[event["trial"].partition("-")[0]] = Cell.from_json(event["cell"]).cell_id
         elif event["event"] == "check_ended":
             event["run"] = uuid.uuid5(uuid.NAMESPACE_DNS, event["trial"] + where).hex
         elif event["event"] == "epoch_ended":

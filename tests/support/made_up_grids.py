@@ -1,7 +1,8 @@
 """Grids whose truth is known: the events of made-up trials, in the forms of the journal."""
 
 from raybench.core import events
-from raybench.core.identity import cell_id, trial_id
+from raybench.core.cell import Cell
+from raybench.core.identity import trial_id
 
 
 def cell_of(device="cpu", batch_size=256, weight_decay=5e-4, epochs=4, **further):
@@ -27,7 +28,7 @@ def cell_of(device="cpu", batch_size=256, weight_decay=5e-4, epochs=4, **further
 
 def told(cell, repeat, seconds, accuracies, status="completed", error=None, profile=None, start=2.0):
     """The events of one trial: seconds and accuracy of each epoch."""
-    trial = trial_id(cell_id(cell), repeat)
+    trial = trial_id(Cell.from_json(cell).cell_id, repeat)
     label = f"{cell['workload']['name']} {profile or cell['device']['kind']} r{repeat}"
     host = {"name": "node-1", "boot": "b", "pid": 1}
     versions = {"python": "3.11.7", "torch": "2.13.0", "raybench": "0.1.0"}

@@ -44,9 +44,9 @@ class Kept:
         self.warnings.append(message)
 
 
-def make_trial(epochs=3, framework="none", done=0, states=None, **options):
+def make_trial(epochs=3, framework="none", done=0, states=None, device=None, **options):
     kept, ledger = Kept(done, states), Ledger(clock=lambda: time.perf_counter_ns())
-    device = open_device("cpu", framework, Assignment([0], (), 1))
+    device = device or open_device("cpu", framework, Assignment([0], (), 1))
     clock = TrainingClock(ledger, device, open_loop(framework, device))
     given = {"data_dir": Path("data"), "output_dir": Path("output"), **options}
     return Trial(TrialOptions(epochs, **given), kept, lambda: clock), kept, ledger

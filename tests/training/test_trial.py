@@ -12,24 +12,12 @@ import torch
 from support.recorded_trial import make_trial
 
 from raybench.core.job import Budget, Target
+from raybench.core.rank import Rank, set_rank
 from raybench.engines.loop_facts import LoopFacts
 from raybench.training.epoch_record import Diverged
 from raybench.training.trial import NOT_JOINED
 
 BATCHES = [(np.zeros((4, 2)), np.zeros(4))] * 5
-
-
-@pytest.fixture
-def sleep(monkeypatch):
-    """A clock that only sleeping advances."""
-    now_ns = [0]
-    monkeypatch.setattr(time, "perf_counter_ns", lambda: now_ns[0])
-    monkeypatch.setattr(time, "perf_counter", lambda: now_ns[0] / 1e9)
-
-    def sleep(seconds):
-        now_ns[0] += round(seconds * 1e9)
-
-    return sleep
 
 
 def test_epoch_numbers_in_loop_and_journal():
@@ -137,17 +125,32 @@ def test_compilation_in_a_section_counts_once(sleep, monkeypatch):
     assert (kept.epochs[0]["ledger"]["compile"], kept.epochs[0]["ledger"]["train"]) == (10, 20)
 
 
-def test_device_work_counts_where_it_began(monkeypatch, sleep):
-    """A device that computes in the background: whoever ends a section waits for it."""
-    due_s = [0.0]
+@pytest.mark.parametrize("evaluates", [True, False])
+def test_device_work_counts_where_it_began(monkeypatch, sleep, evaluates):
+    """A device that computes in the background: whoever ends a section, an epoch or what is before it waits for it."""
+    due_s = [20.0]
     wait = lambda device: sleep(max(0.0, due_s[0] - time.perf_counter()))  # noqa: E731
     monkeypatch.setattr("raybench.devices.no_framework.Cpu.synchronize", wait)
-    trial, kept, _ = make_trial(2)
+    trial, kept, ledger = make_trial(2)
     for _ in trial.epochs():
         due_s[0] = time.perf_counter() + 10
-        with trial.evaluation():
-            due_s[0] = time.perf_counter() + 5
-    assert [(epoch["ledger"]["train"], epoch["ledger"]["evaluate"]) for epoch in kept.epochs] == [(10, 5)] * 2
+        if evaluates:
+            with trial.evaluation():
+                due_s[0] = time.perf_counter() + 5
+    times = (10, 5) if evaluates else (10, 0)
+    assert [(epoch["ledger"]["train"], epoch["ledger"]["evaluate"]) for epoch in kept.epochs] == [times] * 2
+    assert ledger.close()[0]["build"] == 20, "what was submitted before the first epoch"
+
+
+def test_an_epoch_of_ranks_ends_with_the_slowest(sleep):
+    set_rank(Rank(0, 2, meet=lambda value: sleep(3)))
+    try:
+        trial, kept, _ = make_trial(1, world_size=2)
+        for _ in trial.epochs():
+            sleep(10)
+    finally:
+        set_rank(Rank())
+    assert kept.epochs[0]["ledger"]["train"] == 13
 
 
 def test_an_epoch_ends_after_steps_per_epoch():

@@ -93,12 +93,6 @@ def test_devices_train_as_one_does(template, tmp_path, attribute, devices, one_d
 
 
 @pytest.mark.slow
-def test_ranks_draw_different_random_numbers(template, tmp_path):
-    one, two = (epochs_of(list(template.run(make_job(tmp_path / str(n), "random", n, epochs=1)))) for n in (1, 2))
-    assert one[0]["metrics"]["train/random"] != two[0]["metrics"]["train/random"]
-
-
-@pytest.mark.slow
 def test_function_on_two_devices(template, tmp_path):
     """DistributedDataParallel gives the losses of one process; the work of both ranks counts."""
     runs = {count: epochs_of(list(template.run(make_job(tmp_path / str(count), "train", count)))) for count in (1, 2)}

@@ -10,10 +10,9 @@ import pytest
 import torch
 from support.frameworks import call
 from support.published import MODELS
+from support.weights import read, renamed
 
 from raybench import workloads
-from raybench.engines.torch.inspection import read_weights
-from raybench.engines.weights import renamed
 
 NAMES = [name for name in MODELS if "tensorflow" in workloads.get(name).frameworks]
 LARGE = ["resnet63", "gpt"]
@@ -52,7 +51,7 @@ def check_outputs(name: str, out: dict[str, Any], computed: str) -> None:
 def compare_with_torch(name: str, weights: Path) -> None:
     """Layer by layer: the same spread, and the same bound where a distribution has one."""
     torch.manual_seed(0)
-    theirs = read_weights(workloads.get(name).build_model("torch"))
+    theirs = read(workloads.get(name).build_model("torch"))
     with np.load(weights) as file:
         ours = renamed(dict(file), theirs)
     for key, values in theirs.items():

@@ -41,7 +41,6 @@ mine: Workload = Workload(
     held_out=10,
     loss=lambda outputs, targets: (outputs[:, 0] - targets) ** 2,
     name="my own",
-    parity_tolerance={"losses": 0.01, "trained": 1},
 )
 common = {"model": build, "dataset": "mnist"}
 other = Workload(**common)
@@ -106,7 +105,6 @@ def test_everything_that_a_file_declares(tmp_path, monkeypatch):
     assert (info.frameworks, info.data_files) == (("torch", "tensorflow"), ("mine/x.npy",))
     assert info.defaults["schedule"] == {"name": "exponential", "decay_steps": 10}
     assert (info.examples, info.held_out, info.dataset) == ({"train": 30}, 10, None)
-    assert info.parity_tolerance == {"losses": 0.01, "trained": 1}
     assert read_workload("w.py:other", tmp_path).dataset == "mnist"
     with pytest.raises(DataError, match=r"workload my own: cannot read .*mine/x\.npy: No such file.*RAYBENCH_DATA"):
         info.data_digest(tmp_path)

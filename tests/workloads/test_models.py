@@ -125,23 +125,6 @@ def test_katnoria_logits_are_positive() -> None:
     assert build("katnoria_cnn").eval()(torch.randn(64, 3, 32, 32)).min() == 0
 
 
-def test_mnist_padding_as_in_tensorflow() -> None:
-    """SAME: ceil(size / stride) out; half of the padding, rounded down, before, the rest after."""
-    convs = [layer for layer in build("mnist_cnn").modules() if isinstance(layer, nn.Conv2d)]
-    size = 28
-    for conv in convs:
-        kernel, stride = conv.kernel_size[0], conv.stride[0]
-        out = math.ceil(size / stride)
-        total = max((out - 1) * stride + kernel - size, 0)
-        before, after = total // 2, total - total // 2
-        inputs = torch.randn(2, conv.in_channels, size, size)
-        padded = nn.functional.pad(inputs, (before, after, before, after))
-        wanted = nn.functional.conv2d(padded, conv.weight, stride=stride)
-        assert wanted.shape[-1] == out
-        torch.testing.assert_close(conv(inputs), wanted)
-        size = out
-
-
 @pytest.mark.parametrize("name", ["katnoria_cnn", "mnist_cnn", "resnet63"])
 def test_keras_defaults(name: str) -> None:
     for layer in build(name).modules():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from raybench.devices.base import Device
@@ -12,6 +13,11 @@ from raybench.engines.tensorflow.engine import POLICIES
 
 Operation = Callable[[], Any]
 """Submits the operation to the device once; the caller waits for the device."""
+
+
+def smallest_model() -> keras.Model:
+    """As in `raybench.engines.torch.device_probes`."""
+    return keras.Sequential([keras.Input((2,)), keras.layers.Dense(4)])
 
 
 class Operations:

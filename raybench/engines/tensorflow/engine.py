@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from raybench.core.text import join_words
-from raybench.datasets.splits import Split
+from raybench.datasets.splits import Array, Split
 from raybench.devices.tensorflow import TensorFlowDevice
 from raybench.engines.base import Engine, EngineParts, check_per_example
 from raybench.engines.batch_order import Augmentation
@@ -96,6 +96,15 @@ class TensorFlowEngine(Engine):
         self._train = tf.function(self._train_call, jit_compile=bool(recipe.compile), autograph=False)
         self._evaluate = tf.function(self._evaluate_call, jit_compile=bool(recipe.compile), autograph=False)
 
+    def weights(self) -> list[Array]:
+        """The trainable variables."""
+        return [variable.numpy() for variable in self._variables]
+
+    def set_weights(self, weights: Sequence[Array]) -> None:
+        """Set the trainable variables."""
+        for variable, array in zip(self._variables, weights, strict=True):
+            variable.assign(array)
+
     def save(self, path: Path) -> None:
         """Save all variables of the model, with those of its random generators, and of the optimizer."""
         arrays = {name: part.numpy() for name, part in self._parts().items()}
@@ -118,12 +127,10 @@ class TensorFlowEngine(Engine):
         self._go_on_after(epochs)
 
     def _parts(self) -> dict[str, tf.Variable]:
-        """Variables that change during training."""
         sections = {"model": [variable.value for variable in self.model.variables], "optimizer": self._optimizer.state}
         return {f"{name}/{index}": part for name, parts in sections.items() for index, part in enumerate(parts)}
 
     def _first_of(self, split: Split, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """The first examples of a split as model inputs, and their targets."""
         inputs, targets = (tf.constant(plain(values[:count])) for values in (split.inputs, split.targets))
         return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 

@@ -103,7 +103,6 @@ _KINDS: Mapping[tuple[type, ...], Callable[[Any, Shape, Shape], int]] = {
 
 
 def _multiply_accumulates(layer: Any, input_shape: Shape, output_shape: Shape) -> int:
-    """Multiply-accumulates of one layer call, from its first input's and output's shapes."""
     if hasattr(layer, "multiply_accumulates"):
         return int(layer.multiply_accumulates(input_shape, output_shape))
     for kinds, formula in _KINDS.items():

@@ -76,5 +76,4 @@ class ImageAugmenter:
 
     @staticmethod
     def _places(length: int) -> tf.Tensor:
-        """0 to length - 1, in the draws' type; TensorFlow would keep int32 in host memory."""
-        return tf.range(length, dtype=tf.int64)
+        return tf.range(length, dtype=tf.int64)  # as the draws; TensorFlow would keep int32 in host memory

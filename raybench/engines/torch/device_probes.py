@@ -15,6 +15,11 @@ Operation = Callable[[], None]
 """Submits the operation to the device once; the caller waits for the device."""
 
 
+def smallest_model() -> torch.nn.Module:
+    """The smallest model with all kinds of optimized tensors, a matrix and a vector: [batch, 2] to [batch, 4]."""
+    return torch.nn.Linear(2, 4)
+
+
 class Operations:
     """Factory of operations on random values, in a trial's number format and memory layout.
 

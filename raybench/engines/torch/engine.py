@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain, islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import torch
 
-from raybench.datasets.splits import Split
+from raybench.datasets.splits import Array, Split
 from raybench.devices.cpu import TorchDevice
 from raybench.engines.base import Engine, EngineParts, check_per_example
 from raybench.engines.batch_order import Augmentation
@@ -94,9 +94,18 @@ class TorchEngine(Engine):
         self._count_compilation()
 
     def _count_compilation(self) -> None:
-        """Tell the clock what is compiled."""
         self._loop.graphs = graphs if self._recipe.compile else None
         self._loop.settling = SETTLING if self._captures else 0
+
+    def weights(self) -> list[Array]:
+        """The trained parameters."""
+        return [parameter.detach().cpu().numpy().copy() for parameter in self._trained]
+
+    @torch.no_grad()
+    def set_weights(self, weights: Sequence[Array]) -> None:
+        """Set the trained parameters in place, as the optimizer holds them."""
+        for parameter, array in zip(self._trained, weights, strict=True):
+            parameter.copy_(torch.from_numpy(array))
 
     def save(self, path: Path) -> None:
         """Save parameters and buffers, the states of the optimizer and the scaler, and the random states."""
@@ -154,7 +163,6 @@ class TorchEngine(Engine):
         return build_optimizer(self.model.parameters(), settings, decay, recipe.decay, fused)
 
     def _forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
-        """The losses of the examples, and what is summed of them."""
         with self._autocast:
             outputs = self._call(inputs)
         outputs = outputs.float() if isinstance(outputs, torch.Tensor) else outputs
@@ -219,7 +227,6 @@ class TorchEngine(Engine):
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
 
     def _update(self) -> None:
-        """Take the optimizer's step with the current gradients."""
         rate = self._rate(self._step)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
@@ -268,7 +275,6 @@ class TorchEngine(Engine):
 
 
 def _on_host(state: Any) -> Any:
-    """Copies of all tensors in a state, in the host's memory."""
     if isinstance(state, Mapping):
         return {name: _on_host(value) for name, value in state.items()}
     return state.detach().cpu() if isinstance(state, torch.Tensor) else state

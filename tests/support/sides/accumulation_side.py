@@ -7,7 +7,6 @@ from support.declared import Training
 
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
-from raybench.engines import open_inspection
 from raybench.workloads.base import Workload
 
 
@@ -19,7 +18,7 @@ def train(framework, kind, model, **settings):
     workload = Workload(model={"torch": model, "tensorflow": model}, data=lambda _: None, name="accumulated")
     made = Training(framework, workload, Data(split, split), device, **settings)
     losses = made.losses()
-    return losses, next(iter(open_inspection(framework).read_weights(made.model).values())).tolist()
+    return losses, made.engine.weights()[0].tolist()
 
 
 def tensorflow(**settings):

@@ -12,7 +12,7 @@ from raybench.core.job import Job
 from raybench.core.settings import DEFAULTS
 from raybench.devices import open_device
 from raybench.devices.base import Assignment
-from raybench.engines import FRAMEWORKS, open_counts
+from raybench.engines import FRAMEWORKS, open_module
 from raybench.workloads import read_workload
 
 SMALL = {"PRODUCTS": (256,), "CONVOLUTIONS": ((8, 32, 16),), "ADDITIONS": (1 << 20,), "SECONDS": 0.01}
@@ -21,7 +21,7 @@ SMALL = {"PRODUCTS": (256,), "CONVOLUTIONS": ((8, 32, 16),), "ADDITIONS": (1 << 
 
 def count(on, shapes):
     """The work of shipped workloads, from the shape of a picture of each."""
-    counts = open_counts(on)
+    counts = open_module(on, "flops")
     return {
         name: counts.count(workloads.get(name).build_model(FRAMEWORKS[on].models), _picture(on, shape))
         for name, shape in shapes.items()
@@ -56,7 +56,7 @@ def _job(on, kind, folder, workload="digits_cnn"):
 
 def count_small(on):
     """The work of a convolution, a ReLU and a dense layer."""
-    return open_counts(on).count(_SMALL[on](), _picture(on, (4, 4, 2)))
+    return open_module(on, "flops").count(_SMALL[on](), _picture(on, (4, 4, 2)))
 
 
 def _torch():
@@ -79,7 +79,7 @@ def count_keras_kinds():
     """FLOPs of layers beside those of the shipped models: of a depthwise convolution, of an LSTM in two directions."""
     from keras import Input, Sequential, layers
 
-    counts = open_counts("tensorflow")
+    counts = open_module("tensorflow", "flops")
     depthwise = Sequential([Input((8, 8, 4)), layers.DepthwiseConv2D(3, depth_multiplier=2)])
     text = Sequential([Input((10,), dtype="int64"), layers.Embedding(50, 8), layers.Bidirectional(layers.LSTM(16))])
     return [
@@ -98,7 +98,7 @@ def count_gpt(reentrant, **sizes):
     if reentrant is not None:
         for block in model.blocks:
             block.forward = partial(checkpoint, block.forward, use_reentrant=reentrant)
-    return open_counts("torch").count(model, np.zeros((1, sizes["context"]), np.int64))
+    return open_module("torch", "flops").count(model, np.zeros((1, sizes["context"]), np.int64))
 
 
 def count_torch_lstm():
@@ -113,4 +113,4 @@ def count_torch_lstm():
         def forward(self, tokens):
             return self.lstm(self.embedding(tokens))[0]
 
-    return open_counts("torch").count(Text(), np.zeros((1, 10), np.int64))["flops"]
+    return open_module("torch", "flops").count(Text(), np.zeros((1, 10), np.int64))["flops"]

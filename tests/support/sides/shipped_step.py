@@ -9,13 +9,13 @@ from typing import Any
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
 
 import numpy as np
+from support import weights
 from support.declared import Training, part
 from support.published import MODELS
 
 from raybench import workloads
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, frameworks, open_device
-from raybench.engines import open_inspection
 
 BATCH = 4
 RECIPE = {"epochs": 1, "batch_size": BATCH, "learning_rate": 1e-3, "steps_per_epoch": 1}
@@ -43,13 +43,12 @@ def step(name: str, kind: str, length: int | None = None, **options: Any) -> dic
     workload = workloads.get(name).with_options(options)
     split = examples(name, options.get("side"), length)
     training = Training(framework, workload, Data(split, split), device, seed=0, **RECIPE)
-    inspection = open_inspection(framework)
-    inspection.without_dropout(training.model)
-    before = inspection.read_weights(training.model)
+    weights.without_dropout(training.model)
+    before = weights.read(training.model)
     (epoch,) = training.epochs()
-    after = inspection.read_weights(training.model)
+    after = weights.read(training.model)
     return {
-        "trained": inspection.parameter_count(training.model),
+        "trained": sum(array.size for array in training.engine.weights()),
         "losses": [part(epoch["metrics"], split)["loss"] for split in ("train", "val")],
         "graphs": epoch.get("recompiles"),
         "moved": {key: float(np.linalg.norm(after[key] - before[key])) for key in before if "running" not in key},

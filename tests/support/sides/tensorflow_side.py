@@ -156,18 +156,6 @@ def looked_up(clipping):
     return _moved(build, Data(split, split), loss, gradient_clipping=clipping).tolist()
 
 
-def ten_steps(settings, weight_decay, decay):
-    weight = tf.Variable(tf.constant([1.0, -2.0, 0.5], tf.float64))
-    optimizer = build_optimizer([weight], settings, weight_decay, decay)
-    for scalars in optimizer.scalars([settings["learning_rate"]] * 10, 0):
-        optimizer.apply([tf.zeros_like(weight)], tf.constant(scalars))
-    return weight.numpy().tolist()
-
-
-def ten_steps_of_each(cases, weight_decay):
-    return [ten_steps(settings, weight_decay, decay) for settings, decay in cases]
-
-
 def moving_steps(settings, weight_decay, decay, start, gradients, rates):
     """Weights after each step, in float32, in a compiled function; the rates come in two parts."""
     variables = [tf.Variable(tf.constant(value, tf.float32)) for value in start]

@@ -10,13 +10,13 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_opti
 
 import torch
 import torch_xla
+from support import weights
 from support.declared import Training
 from support.small_training import pictures
 from torch_xla.debug import metrics
 
 from raybench.datasets.splits import Data
 from raybench.devices import Assignment, frameworks, open_device
-from raybench.engines.torch.inspection import read_weights
 from raybench.workloads.base import Workload
 
 
@@ -52,7 +52,7 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, **changes):
     sections, wall = training.ledger.close()
     return {
         "epochs": epochs,
-        "weights": {name: array.tolist() for name, array in read_weights(training.model).items()},
+        "weights": {name: array.tolist() for name, array in weights.read(training.model).items()},
         "dtypes": sorted({str(parameter.dtype) for parameter in training.model.parameters()}),
         "compiled": [count - before[0], (spent - before[1]) * 1e-9],
         "ledger": sections,

@@ -94,7 +94,6 @@ TROUBLES = {
 
 learning = Workload(model=build, data=data, metrics=seen(lambda: made[-1]))
 plain = Workload(model=lambda: build(norm=False), data=data, metrics=seen(lambda: made[-1]))
-random = Workload(model=build, data=data, metrics=lambda outputs, _: {"random": torch.rand(()).expand(len(outputs))})
 raising = Workload(model=lambda: Trouble("raising"), data=data)
 killed = Workload(model=lambda: Trouble("killed"), data=data)
 greedy = Workload(model=lambda: Trouble("greedy"), data=data)
