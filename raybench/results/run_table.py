@@ -267,7 +267,11 @@ class Run:
     of_sections = tuple(_total(each, each.over_epochs) for each in QUANTITIES if each.over_epochs and each.key)
     setup_s = number("s", "from the start of its process to its data", "ledger.setup")
     startup_s = number(
-        "s", "of a command: from its start to that of its training", "ledger.startup", head="start-up, s", drop=7
+        "s",
+        "of a command: from its start to that of its training",
+        lambda run: run.ledger.get("startup") or None,  # none is known of a whole run
+        head="start-up, s",
+        drop=7,
     )
     data_s = number("s", "loading and preparing the data", "ledger.data")
     build_s = number("s", "building the model and the optimizer", "ledger.build")
