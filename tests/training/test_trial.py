@@ -142,15 +142,15 @@ def test_device_work_counts_where_it_began(monkeypatch, sleep, evaluates):
     assert ledger.close()[0]["build"] == 20, "what was submitted before the first epoch"
 
 
-def test_an_epoch_of_ranks_ends_with_the_slowest(sleep):
+def test_an_epoch_of_ranks_begins_and_ends_with_the_slowest(sleep):
     set_rank(Rank(0, 2, meet=lambda value: sleep(3)))
     try:
-        trial, kept, _ = make_trial(1, world_size=2)
+        trial, kept, ledger = make_trial(1, world_size=2)
         for _ in trial.epochs():
             sleep(10)
     finally:
         set_rank(Rank())
-    assert kept.epochs[0]["ledger"]["train"] == 13
+    assert (ledger.close()[0]["build"], kept.epochs[0]["ledger"]["train"]) == (3, 13)
 
 
 def test_an_epoch_ends_after_steps_per_epoch():
@@ -249,9 +249,16 @@ def test_target_in_the_logged_unit_ends_training(bound, logged):
 def test_a_budget_ends_training_after_a_step(sleep, budget, epochs, trained):
     joules = lambda: 1000 + 2 * time.perf_counter()  # noqa: E731
     trial, kept, _ = make_trial(epochs, budget=Budget(**budget), read_joules=joules if "joules" in budget else None)
+
+    class Slow(list):
+        def __iter__(self):
+            for batch in super().__iter__():
+                sleep(0.25)
+                yield batch
+
     for _ in trial.epochs(1):
-        for _ in trial.steps(BATCHES):
-            sleep(1)
+        for _ in trial.steps(Slow(BATCHES)):
+            sleep(0.75)
         with trial.evaluation():
             sleep(1)
     assert [(epoch["steps"], int(epoch.get("partial", False))) for epoch in kept.epochs] == trained
