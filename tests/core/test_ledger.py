@@ -89,12 +89,15 @@ def test_restart_is_charged_to_the_checkpoint(clock):
     assert wall == pytest.approx(sum(sections.values()))
 
 
-def test_processor_time_is_that_of_the_epoch(clock, monkeypatch):
+def test_times_are_those_of_the_epoch(clock, monkeypatch):
     spent_ns = iter([5_000_000_000, 5_250_000_000])
     monkeypatch.setattr("raybench.core.ledger.time.process_time_ns", lambda: next(spent_ns))
     ledger = clock.ledger()
+    ledger.enter("train")
+    clock.pass_ms(7)
     ledger.begin_epoch()
-    assert ledger.epoch_cpu_s() == 0.25
+    clock.pass_ms(3)
+    assert (ledger.epoch()["train"], ledger.epoch_cpu_s()) == (0.003, 0.25)
 
 
 def test_times_of_a_device_clock_are_separate(clock):

@@ -114,6 +114,13 @@ def test_first_step_beyond_the_others_is_compilation(sleep):
     assert (epoch["ledger"]["compile"], epoch["ledger"]["train"]) == (9, 5)
 
 
+def test_an_error_is_in_the_innermost_section():
+    trial, _, ledger = make_trial(1)
+    with pytest.raises(KeyError), trial.section("data"), trial.section("checkpoint"):
+        raise KeyError
+    assert ledger.phase == "checkpoint"
+
+
 def test_compilation_in_a_section_counts_once(sleep, monkeypatch):
     monkeypatch.setattr(LoopFacts, "counts_compilation", True)
     monkeypatch.setattr(LoopFacts, "compile_ns", lambda loop: round(min(time.perf_counter(), 10) * 1e9))
