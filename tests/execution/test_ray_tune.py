@@ -22,6 +22,7 @@ from support.processes import LOOPBACK, all_gone, listening
 
 import raybench
 from raybench.config import load_grid
+from raybench.core.ledger import training_s
 from raybench.results.folder import ATTEMPTS, event_files, read_events
 from raybench.run import Options, run_grid
 
@@ -63,6 +64,8 @@ def train(trial, *, learning_rate: float):
             bytearray(1 << 60)
         if learning_rate == 0.7 and len(list(attempts)) == 1:
             kill("fork server", "worker")
+        for _ in trial.steps((time.sleep(0.01) for _ in range(2)), examples=1):
+            pass
         trial.log({"train/loss": float("nan") if learning_rate == 0.6 else 1.0})
 """
 
@@ -117,8 +120,11 @@ def test_each_trial_is_one_of_tune(outcome):
 
     analysis = tune.ExperimentAnalysis(str(result.folder / "tune"))
     last = analysis.dataframe().set_index("config/learning_rate")
-    assert last.loc[0.1, "epoch"] == 2 and 0 < last.loc[0.1, "epoch_s"] < 1 and last.loc[0.1, "train/loss"] == 1
+    of_first = [event["ledger"] for event in epochs if rates[event["trial"]] == 0.1]
+    assert last.loc[0.1, "epoch"] == 2 and last.loc[0.1, "train/loss"] == 1
+    assert last.loc[0.1, "epoch_s"] == training_s(of_first[-1]) > of_first[-1]["train"]
     assert {trial.config["learning_rate"] for trial in analysis.trials} == {*rates.values()}
+    assert {trial.config["learning_rate"] for trial in analysis.trials if trial.status == "ERROR"} == {0.2, 0.4, 0.7}
     assert {trial.config["device"] for trial in analysis.trials} == {"cpu"}
 
 
