@@ -88,7 +88,7 @@ def test_runs_in_a_later_block_are_unpaired():
         Sample(each.repeat, each.value, "", 100.0 + each.repeat, 100.5 + each.repeat) for each in samples(NEW)
     )
     assert not difference(samples(BASE), later).paired
-    assert difference(samples(BASE), samples(NEW)[::-1]).paired, "whatever the order in which they are listed"
+    assert difference(samples(BASE)[::-1], samples(NEW)).paired, "whatever the order in which they are listed"
 
 
 def test_a_machine_is_one_sample():

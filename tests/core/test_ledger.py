@@ -70,7 +70,7 @@ def test_no_more_is_moved_than_was_spent(clock):
     ledger = clock.ledger()
     spend(clock, ledger, "train", 10)
     ledger.move(10**12, "train", "compile")
-    ledger.move(-5, "train", "compile")
+    ledger.move(-5 * 10**6, "train", "compile")
     assert used_sections(ledger.close()[0]) == {"compile": 0.01}
 
 

@@ -173,8 +173,9 @@ def test_killed_from_outside_leaves_nothing(template, tmp_path, whom):
     assert all_gone(pids.values())
 
 
-TWO_NODES = """
+NODES = """
 import os, sys, time
+from pathlib import Path
 from raybench.core.cell import Cell
 from raybench.core.events import trial_ended
 from raybench.core.job import Job
@@ -183,17 +184,23 @@ from raybench.core.rank import current_rank
 from raybench.trial.launch_ranks import run_ranks
 
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
-cell = Cell.from_json({"framework": "torch", "device": {"kind": "cpu", "devices": 4, "nodes": 2}})
+cell = Cell.from_json({"framework": "torch", "device": {"kind": "cpu", "devices": 6, "nodes": 3}})
 network = {"address": "127.0.0.1", "master_port": 1, "relay_port": free_port(), "relay_key": "secret"}
 
 def work(send):
     rank = current_rank()
     if sys.argv[2] == "error":
-        time.sleep(0 if rank.number == 2 else 0.3)
+        failed = Path(sys.argv[1], "failed")
+        if rank.number == 1:
+            failed.touch()
+        else:
+            while not failed.exists():
+                time.sleep(0.01)
+            time.sleep(0.3)
         send(trial_ended("t-r0", 1, "failed", error={"message": f"of rank {rank.number}"}))
     if sys.argv[2] == "exit" and rank.number == 2:
         os._exit(7)
-    place = " ".join([*map(os.environ.get, NAMES), *rank.share("abcd"), str(rank.meet(rank.number))])
+    place = " ".join([*map(os.environ.get, NAMES), "".join(rank.share("abcd")), str(rank.meet(rank.number))])
     send(trial_ended("t-r0", 1, "completed", warnings=[place]))
 
 def fail(status, error):
@@ -203,23 +210,24 @@ def show(event):
     error = event["error"]
     print(error["rank"], error["message"]) if error else print(*event["warnings"], sep=os.linesep)
 
-is_second = os.fork() == 0
-job = Job("t-r0", 1, 0, 0, cell, {"folder": ""}, "", sys.argv[1], node_rank=int(is_second), **network)
-run_ranks(job, work, (lambda event: None) if is_second else show, fail)
+node = 0 if os.fork() else 1 if os.fork() else 2
+time.sleep(0.2 * (node == 1))
+job = Job("t-r0", 1, 0, 0, cell, {"folder": ""}, "", sys.argv[1], node_rank=node, **network)
+run_ranks(job, work, (lambda event: None) if node else show, fail)
 """
 
 
 @pytest.mark.parametrize(
     ("ends", "said"),
     [
-        ("well", ["0 4 0 2 0 a b 0", "1 4 1 2 0 c d 0", "2 4 0 2 1 a b 0", "3 4 1 2 1 c d 0"]),
-        ("error", ["2 of rank 2"]),
+        ("well", [f"{rank} 6 {rank % 2} 2 {rank // 2} {('ab', 'cd')[rank % 2]} 0" for rank in range(6)]),
+        ("error", ["1 of rank 1"]),
         ("exit", ["2 the process exited with status 7"]),
     ],
 )
-def test_ranks_of_two_nodes(tmp_path, ends, said):
+def test_ranks_of_three_nodes(tmp_path, ends, said):
     """Without a framework: the place of each rank, its share of a node, and what rank 0 meets them with."""
-    command = [sys.executable, "-c", TWO_NODES, str(tmp_path), ends]
+    command = [sys.executable, "-c", NODES, str(tmp_path), ends]
     done = subprocess.run(command, start_new_session=True, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == said, done.stderr
 
