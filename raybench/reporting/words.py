@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from raybench.analysis.answer import (
@@ -30,6 +31,7 @@ from raybench.core.repeats import percent
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
+from raybench.results.run_table import Run
 from raybench.results.utilization import COUNTED
 
 PERCENT_BELOW = 1.1
@@ -559,10 +561,13 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     if scaling.kind:
         size = "is the same for all" if scaling.kind == "strong" else f"grows with the number of {nouns}"
         yield f"{scaling.kind.capitalize()} scaling: the batch size {size}."
-    shares = [each.communication for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
-    if known := sorted(share for share in shares if share is not None):
-        ends = join_words(list(dict.fromkeys(map(percent, (known[0], known[-1])))), "to")
+    largest = [each for each in answer.configurations if each.axes.get(scaling.axis) == most.value]
+    if shares := sorted(each.communication for each in largest if each.communication is not None):
+        ends = join_words(list(dict.fromkeys(map(percent, (shares[0], shares[-1])))), "to")
         yield f"The exchange of gradients takes {ends} of a step with {name}."
+    network = Run.all_reduce_gb_per_s.name
+    if rates := [each.medians[network] for each in largest if network in each.medians]:
+        yield f"With {name} the network sums 64 MiB at {number(median(rates), 2)} GB/s."
     serial = scaling.serial
     if serial and serial.low is not None and serial.low > 0:
         limit = f"never more than {number(1 / serial.value, 2)}x as fast as 1"

@@ -50,7 +50,7 @@ def _event(kind: str, names: str, *own: tuple[Any, ...]) -> Any:
 
 
 _PLAIN = "seed request_id origin label grid profile target host"
-_SHARED = "machine decay_check roofline versions hardware runtime_conditions"  # many attempts have the same
+_SHARED = "machine decay_check roofline all_reduce versions hardware runtime_conditions"  # many attempts have the same
 _OF_END = "ledger wall template_import communication warnings unmatched error known_output command matched"
 _Started = _event(
     "trial_started",

@@ -156,6 +156,7 @@ class Run:
         decay_check: result of the weight-decay check (`raybench.checks.weight_decay`); empty if there was none.
         roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline`); empty if there was no
             measurement.
+        all_reduce: the network's rate between its nodes (`raybench.checks.all_reduce`); empty without several nodes.
         clock: what timed its epochs: `trial`, or of a command also `output`, `program` or `run`
             (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, `matched`: the first line that each of its patterns matched, and
@@ -182,6 +183,7 @@ class Run:
     target: Target | None = None
     decay_check: Mapping[str, Any] = field(default_factory=dict)
     roofline: Mapping[str, Any] = field(default_factory=dict)
+    all_reduce: Mapping[str, Any] = field(default_factory=dict)
     clock: str = ""
     known_output: str = ""
     are_passes: bool = False
@@ -493,6 +495,13 @@ class Run:
         "fraction", "the same over the peak of the vendor's data sheet, if it is known", "utilization.datasheet_mfu"
     )
     memory_share = number("fraction", "memory traffic, relative to the probe on its device", "limit.memory")
+    all_reduce_gb_per_s = number(
+        "GB/s",
+        "rate at which the ranks of its nodes summed 64 MiB before training",
+        "all_reduce.gb_per_s",
+        head="network GB/s",
+        drop=10,
+    )
     input_share = number("fraction", "fraction of the steady time that it waited for input", "limit.input")
 
     # What it costs, and what went wrong

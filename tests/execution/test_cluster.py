@@ -196,7 +196,7 @@ def test_a_trial_over_two_nodes(cluster):
     assert "all_reduce" not in starts[1]
     words = " ".join(grid.words.split())
     assert "needs 3 nodes of one model; the cluster has 2 with" in words
-    assert re.search(r"2 nodes: .*efficiency", words), words
+    assert re.search(r"2 nodes: .*efficiency.* With 2 nodes the network sums 64 MiB at [0-9.]+ GB/s", words), words
     assert grid.events("epoch_ended")[-1]["epoch"] == 3
 
 
