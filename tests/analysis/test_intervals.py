@@ -12,6 +12,7 @@ from raybench.analysis.intervals import (
     REPEATED_LOOKS,
     UNTIL_NARROW,
     Candidates,
+    Estimate,
     Sample,
     Stopping,
     TwoWayTable,
@@ -125,6 +126,16 @@ def test_effect_by_hand():
 def test_degrees_of_freedom_with_shared_repeats():
     table = TwoWayTable(np.array([[0.1, 0.101], [0.2, 0.199], [0.3, 0.302]]))
     assert table.mean.df == 2
+
+
+def test_dependence_on_groups_of_sets_is_an_analysis_of_variance():
+    table = TwoWayTable(np.array([[0.10, 0.14, 0.13], [0.12, 0.10, 0.16], [0.11, 0.12, 0.15], [0.10, 0.13, 0.17]]))
+    ratio = 4 * table.values.mean(axis=0).var(ddof=1) / table.ms_residual
+    assert table.dependence([0, 1, 2]) == pytest.approx(stats.f.sf(ratio, 2, 6))
+
+
+def test_errors_shrink_with_the_root_of_the_repeats():
+    assert Estimate(0.0, 0.1, 1e9).repeats_until(0.1, 4) == math.ceil(4 * 1.96**2)
 
 
 @pytest.mark.parametrize(("effects", "changes"), [((1, 2), False), ((-2, -1), False), ((-1, 1), True)])

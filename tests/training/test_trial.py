@@ -114,11 +114,15 @@ def test_first_step_beyond_the_others_is_compilation(sleep):
     assert (epoch["ledger"]["compile"], epoch["ledger"]["train"]) == (9, 5)
 
 
-def test_an_error_is_in_the_innermost_section():
+def test_an_error_is_in_the_innermost_section(sleep):
     trial, _, ledger = make_trial(1)
     with pytest.raises(KeyError), trial.section("data"), trial.section("checkpoint"):
         raise KeyError
     assert ledger.phase == "checkpoint"
+    sleep(5)
+    with trial.section("data"):
+        assert ledger.phase == "data", "the error was caught"
+    assert ledger.close()[0]["build"] == 5
 
 
 def test_compilation_in_a_section_counts_once(sleep, monkeypatch):

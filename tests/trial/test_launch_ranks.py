@@ -224,7 +224,7 @@ run_ranks(job, work, (lambda event: None) if node else show, fail)
 def test_ranks_of_two_nodes(tmp_path, ends, said):
     """Without a framework: the place of each rank, its share of a node, and what rank 0 meets them with."""
     command = [sys.executable, "-c", NODES, str(tmp_path), ends]
-    done = subprocess.run(command, start_new_session=True, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, start_new_session=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines() == said, done.stderr
 
 
