@@ -247,7 +247,8 @@ class Session:
         if check:
             self._view.checking(describe(assignment.work, check))
         job = make_job(self._plan, assignment, self._folder, self._root)
-        job = replace(job, labels={**job.labels, "origin": self._origin})
+        clock = self._history.output_clock(job.cell)
+        job = replace(job, labels={**job.labels, "origin": self._origin}, output_clock=clock)
         job = self._checks.complete(job, assignment.work, check, self._folder)
         self._folders[job.trial, job.attempt] = Path(job.folder)
         return job

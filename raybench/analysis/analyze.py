@@ -19,7 +19,15 @@ from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import findings
 from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_fraction, measure_all, seconds_per_unit
+from raybench.analysis.measured import (
+    ENERGY_TO_TARGET,
+    TIME,
+    Measured,
+    as_fraction,
+    clock_text,
+    measure_all,
+    seconds_per_unit,
+)
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
@@ -117,6 +125,7 @@ class Grid:
             budget=request.budget,
             excludes_compilation=any((cell.content.budget or {}).get("compile") is False for cell in request.cells),
             description=request.description,
+            clock=clock_text(run for each in measured for run in each.completed),
             currency=request.currency,
         )
         return with_trust(answer, measured, matching, self.findings, warnings)

@@ -465,6 +465,7 @@ class Answer:
             energy.
         effects: rows of the table of effects, largest effect first.
         scalings: of the axes that are amounts of hardware.
+        clock: what an epoch of a command is, with the start-up that is left out, as a sentence; empty without commands.
         decision: of a comparison of two versions, in sentences that replace those on the best; else empty.
     """
 
@@ -487,4 +488,5 @@ class Answer:
     budget: Mapping[str, float] = field(default_factory=dict)
     excludes_compilation: bool = False
     description: str = ""
+    clock: str = ""
     currency: str = "USD"

@@ -9,6 +9,7 @@ from typing import Any
 
 from raybench.core.text import format_value, names_text
 from raybench.results.run_table import Run
+from raybench.workloads.own_files import FILE
 
 
 @dataclass(frozen=True)
@@ -21,20 +22,25 @@ class ChangedValue:
 
     def __str__(self) -> str:
         if self.name == "workload.digest":
-            return "the files of the training code"
+            return "the files of the training code, or its command"
+        if self.name.startswith(FILE):
+            return f"{self.name} {'was edited' if self.base and self.new else 'is new' if self.new else 'is gone'}"
         return f"{self.name}: {' → '.join(names_text(side, separator=', ') or '–' for side in (self.base, self.new))}"
 
 
 def changed_values(base: Iterable[Run], new: Iterable[Run]) -> Iterator[ChangedValue]:
     """Yield what differs between the runs of two sides, besides times and quality."""
     sides = [_values(runs) for runs in (base, new)]
+    if any(name.startswith(FILE) and sides[0].get(name) != sides[1].get(name) for name in {**sides[0], **sides[1]}):
+        for side in sides:
+            side.pop("workload.digest", None)  # the files say more
     for name in {**sides[0], **sides[1]}:
         values = [tuple(sorted(side.get(name, ()))) for side in sides]
         if values[0] != values[1]:
             yield ChangedValue(name, *values)
 
 
-def _values(runs: Iterable[Run]) -> Mapping[str, set[str]]:
+def _values(runs: Iterable[Run]) -> dict[str, set[str]]:
     """Return what runs were made with: software, machine, fields of their cells."""
     runs, values = list(runs), dict[str, set[str]]()
     sources: list[Mapping[str, Any]] = []

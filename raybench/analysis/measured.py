@@ -17,6 +17,7 @@ from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
 from raybench.results.grid_request import GridRequest, PlannedCell
+from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import Run, latest, training_s
 
 SAME_WORK = 1.01
@@ -41,13 +42,20 @@ FLOAT32_DIGITS = 6
 EXAMPLES = Unit("examples", 1_000, "examples")
 
 _WORK = re.compile(
-    r"(?<!warmup_)(?<!eval_)(?<!log_)(?<!lr_)(?<![a-z])(batch|bs|block|context|ctx|seq|length|envs?|accum\w*|steps|iter(ation)?s|"
-    r"examples|samples|tokens)(?![a-z])"
+    r"(?<!warmup_)(?<!eval_)(?<!log_)(?<!lr_)(?<![a-z])(batch(?:size)?|bsz?|mbs|block|context|ctx|seq|length|envs?|accum\w*"
+    r"|steps|iter(ation)?s|examples|samples|tokens)(?![a-z])|^(count|nodes)$"
 )
 """Names of axes that change the work of an epoch, unless a unit of work is counted."""
 
-_OF_A_PASS = ("batch", "bs", "accum", "accumulate", "accumulation")
+_OF_A_PASS = ("batch", "batchsize", "bs", "bsz", "mbs", "accum", "accumulate", "accumulation")
 """Those that do not change what a pass over the data contains."""
+
+_SAME_WORK = re.compile(
+    r"(?<![a-z])(decay|lr|rate|momentum|beta\d?|eps|dropout|smoothing|seed|device|compile|precision|dtype|amp|fp16|bf16|tf32"
+    r"|deterministic|benchmark|channels_last|backend|kernels?|fused|threads|workers|cpus|framework|environment|version"
+    r"|optim\w*|scheduler?|activation|warmup|grad_checkpoint\w*|verbose|log|name)(?![a-z])"
+)
+"""Names of axes that are known to leave the work of an epoch alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +204,45 @@ def changes_work(axis: str, runs: Sequence[Run]) -> bool:
     return found is not None and not (are_passes and found[1] in _OF_A_PASS)
 
 
-def _comparable(cell: PlannedCell, completed: Sequence[Run], unit: Unit) -> str:
+def assumes_work(axis: str, runs: Sequence[Run]) -> bool:
+    """Return whether an epoch of some runs is only taken to contain the same with every value of an axis."""
+    name = axis.removeprefix(PARAM).lower()
+    return not changes_work(axis, runs) and bool(_WORK.search(name) or not _SAME_WORK.search(name))
+
+
+def clock_text(attempts: Iterable[Run]) -> str:
+    """Return what an epoch of commands is, and the start-up that is left out, as a sentence."""
+    runs = [
+        run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock in ("output", "program", "run")
+    ]
+    sentences = dict.fromkeys(run.output_clock.sentence() for run in runs if run.output_clock and run.clock != "run")
+    if any(run.clock == "run" for run in runs):
+        sentences[OutputClock().sentence()] = None
+    startups = [run.ledger["startup"] for run in runs if run.ledger.get("startup") and run.clock != "run"]
+    facts = [f"start-up of {median(startups):.3g} s is left out"] if startups else []
+    facts += ["their time includes evaluations"] if any(run.holds_evaluation for run in runs) else []
+    text = "; ".join([*sentences, *facts])
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _comparable(cell: PlannedCell, completed: Sequence[Run], unit: Unit, has_one_clock: bool) -> str:
     """Return what else configurations need to have in common to be compared, as text; empty if nothing.
 
-    Epochs of a command are lines of its output: if it is not known what they contain, those that an axis may change are
-    not compared.
+    Epochs of a command are lines of its output: those of different lines are not compared and, if it is not known what
+    they contain, those that an axis may change neither.
     """
     commands = [run for run in completed if run.cell.workload.form == COMMAND and run.clock != "trial"]
     values = {axis: value for axis, value in cell.axes.items() if changes_work(axis, commands)}
-    return configuration_label(values, values) if commands and not unit.counted else ""
+    label = configuration_label(values, values) if commands and not unit.counted else ""
+    return ", ".join(filter(None, [label, *(() if has_one_clock else sorted({*map(clock_of, completed)}))]))
+
+
+def clock_of(run: Run) -> str:
+    """Return what the epochs of a command are, in short; empty if they are known otherwise, or are epochs indeed."""
+    if run.clock == "run":
+        return "whole runs"
+    clock = run.output_clock
+    return "" if clock is None or (clock.are_passes and clock.step == 1) else f"{clock.step:g} x `{clock.shown}`"
 
 
 def seconds_per_unit(run: Run, unit: Unit) -> float | None:
@@ -275,6 +313,7 @@ class _Measurement:
         runs = [run for of_job in jobs.values() for run in fractions(of_job)]
         for run in runs:
             self._by_cell[run.cell_id].append(run)
+        self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self.unit = choose_unit(runs, request.unit)
         self._target, self._stopping = as_fraction(request.target), _stopping(request)
         values: dict[str, list[float]] = {}
@@ -308,7 +347,7 @@ class _Measurement:
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same([run.distinct_metrics for run in completed]):
             same = {name for name in same if not name.endswith("accuracy")}
-        kind = _comparable(cell, completed, self.unit)
+        kind = _comparable(cell, completed, self.unit, self._has_one_clock)
         times = logs(lambda run: seconds_per_unit(run, self.unit))
         is_timed = not any(run.is_too_short for run in completed)
         seconds = [each for run in completed for each in run.timed_s if each > 0]

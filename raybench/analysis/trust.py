@@ -26,7 +26,7 @@ from raybench.analysis.answer import (
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, changes_work, seconds_per_unit
+from raybench.analysis.measured import Measured, assumes_work, changes_work, clock_of, seconds_per_unit
 from raybench.core.labels import axis_label, configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
@@ -37,10 +37,9 @@ LARGE_CHANGE = 1.1
 DECIDED_BY = {"quality": {Criterion.QUALITY, Criterion.FIRST_TO_TARGET}, "energy": {Criterion.LEAST_ENERGY}}
 """Criteria of the best that a caution about the quality or the energy could change."""
 
-_UNNAMED = re.compile(r"params\.argument_\d+")
-"""Names of axes of a command whose values follow no option."""
-
-_FOLLOWS_DEVICE = re.compile(r"python|raybench|ray|host\.name|workload\..*|engine\..*|device\.(?!replicas|threads).*")
+_FOLLOWS_DEVICE = re.compile(
+    r"file .*|commit|python|raybench|ray|host\.name|workload\..*|engine\..*|device\.(?!replicas|threads).*"
+)
 """Names of what a different device implies, or what does not affect a steady epoch."""
 
 
@@ -229,6 +228,13 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
         if found := [index for index, run in untimed if bool(run.steady_s) == (why is unknown)]:
             text = f"runs of {_names(rows, [*dict.fromkeys(found)])} are not compared, since {why}"
             yield replace(_concerning(found, "not_compared", text, remedy), runs=len(found), of_runs=len(runs))
+    clocks: dict[str, list[int]] = {}
+    for index, run in runs:
+        clocks.setdefault(clock_of(run), []).append(index)
+    if len(clocks) > 1:
+        named = [f"{_names(rows, [*dict.fromkeys(found)])} ({clock or 'epochs'})" for clock, found in clocks.items()]
+        text = f"the clocks of {join_words(named)} differ, so that these are not compared"
+        yield _concerning((index for index, _ in runs), "different_clocks", text, "set one for all with `--epoch`")
     if timed and not unit.counted:
         yield from _of_work(answer, timed, matching)
     if warm := [index for index, run in runs if run.is_timed_by_warmup]:
@@ -262,9 +268,7 @@ def _of_work(answer: Answer, timed: Sequence[Measured], matching: Matching) -> I
                 yield row.index
 
     changed = [axis for axis in matching.axes if changes_work(axis, runs)]
-    numeric = {axis for axis, values in matching.axes.items() if all(isinstance(each, (int, float)) for each in values)}
-    unnamed = set(filter(_UNNAMED.fullmatch, numeric))
-    assumed = [axis for axis in matching.axes if axis in unnamed or (changes_work(axis, ()) and axis not in changed)]
+    assumed = [axis for axis in matching.axes if assumes_work(axis, runs)]
     if assumed and is_printed:
         text = f"an epoch of the program is taken to be the same work with every value of {_axes(assumed)}"
         remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"

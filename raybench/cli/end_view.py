@@ -96,8 +96,6 @@ def _next(outcome: Outcome) -> list[str]:
     page = outcome.folder / HTML
     lines = [] if outcome.ran or outcome.interrupted else ["Nothing was left to run; --rerun runs trials again."]
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
-    for known in dict.fromkeys(each.known_output for each in completed if each.known_output):
-        lines.append(f"Epochs  {known}; --epoch (`epoch` in a grid file) sets a different pattern")
     command = outcome.plan.workload.command
     if command and not command.reports and not command.metric_names and completed:
         names = dict.fromkeys(name for each in completed for name in each.last_metrics)
@@ -109,10 +107,6 @@ def _next(outcome: Outcome) -> list[str]:
         for attempt in completed:
             lines += [f"Command {attempt.command}"] if attempt.command else []
             lines += [f"  {name}: {line!r}" for name, line in attempt.matched.items()]
-    if any(each.clock == "run" for each in completed):
-        lines.append(
-            "Times   of whole runs, as no line ends an epoch; --epoch (`epoch` in a grid file) sets its pattern"
-        )
     if page.is_file():
         lines.append(f"Report  {shown_path(page)}")
     if outcome.store and any(attempt.attempt for attempt in outcome.latest.values()):
@@ -124,6 +118,11 @@ def _next(outcome: Outcome) -> list[str]:
             f"These results are in a separate grid ({_report_command(outcome)}): "
             "for times that count, run the same command without --inline."
         )
+    killed = [trial for trial, status in outcome.ended.items() if status == TrialStatus.KILLED]
+    for attempt in (outcome.latest[trial] for trial in killed if trial in outcome.latest):
+        if attempt.status != TrialStatus.KILLED:
+            label = attempt.label or attempt.trial
+            lines.append(f"Stopped while it ran again: {label}; its earlier result ({attempt.status}) counts.")
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:

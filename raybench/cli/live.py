@@ -22,7 +22,7 @@ from raybench.cli.cell_table import hardware_texts, size_text
 from raybench.cli.console import Terminal, print_text
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
-from raybench.core.events import ERROR, OUTPUT, Event
+from raybench.core.events import EPOCH_SEEN, ERROR, OUTPUT, Event
 from raybench.core.ledger import training_s
 from raybench.core.memory import format_bytes
 from raybench.core.repeats import Progress
@@ -235,7 +235,7 @@ class Display(ProgressListener):
             self._check_ended(event)
         elif event["event"] == "trial_started":
             self._started(trial, event)
-        elif event["event"] == "epoch_ended" and trial in self._running:
+        elif event["event"] in ("epoch_ended", EPOCH_SEEN) and trial in self._running:
             self._epoch(self._running[trial], event)
         elif event["event"] == "trial_ended":
             self._over(trial, event)

@@ -53,6 +53,7 @@ def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, re
     and costs are estimated from earlier trials of similar configurations. Nothing is started or downloaded.
     """
     from raybench import datasets
+    from raybench.analysis.measured import clock_text
     from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, price_text, states, statuses
     from raybench.cli.console import page, print_columns, print_text
     from raybench.core.text import plural
@@ -91,6 +92,8 @@ def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, re
         for each in progress:
             if each.tried >= spec.rule.at_least and not each.is_settled:
                 print_text(console, f"{each.in_words()}.")
+    if clock := clock_text(attempts):
+        print_text(console, clock)
     for line in (*notes(plan), *skip_lines(plan, others), *budget_line(plan), *price_lines(plan, todo, estimator)):
         print_text(console, line)
     for line in plan_warnings(plan):

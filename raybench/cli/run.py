@@ -44,8 +44,20 @@ Quote the braces: a shell would expand them itself.
     help="Devices to compare, such as cpu; by default the machine's accelerator, or the CPU. Repeatable.",
 )
 @click.option(
-    "--epoch", metavar="PATTERN", help="Regular expression of the line that ends an epoch. Common ones are recognized."
+    "--epoch",
+    metavar="PATTERN",
+    help="Regular expression of the line that ends an epoch; by default, the first run shows it.",
 )
+@click.option(
+    "--begin", metavar="PATTERN", help="The same of the line with which training begins: before it is start-up."
+)
+@click.option(
+    "--time",
+    metavar="PATTERN",
+    help="Regular expression whose group is the seconds of an epoch by the program's clock.",
+)
+@click.option("--target", metavar="METRIC>=VALUE", help="The quality to reach, such as 'val/loss<=0.5' (in quotes).")
+@click.option("--budget", metavar="AMOUNT", help="What each run may spend on training, such as 90s, 5m or 50kJ.")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME=PATTERN", help="A metric in the output. Repeatable.")
 @click.option(
     "--work",
@@ -68,8 +80,8 @@ def command(
 ) -> int:
     """Run a COMMAND as it is, with each combination of the values in its braces, and print the comparison.
 
-    '{16,64}' and '{1..4}' are axes, named after the option before them. Epochs are timed if their lines are recognized
-    in the output or matched by --epoch; otherwise whole runs are timed.
+    '{16,64}' and '{1..4}' are axes, named after the option before them. Epochs are lines with a number that grows, or
+    those that match --epoch; without any, whole runs are timed.
 
     `--vs` between two commands compares them: in each repeat they run one after the other, in alternating order.
     """

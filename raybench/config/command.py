@@ -93,23 +93,17 @@ class Command(Strict):
     )
     epoch: Line | None = Field(
         default=None,
-        description="A regular expression for the line of the output that ends an epoch. Its first group may be the "
-        "epoch's number; without one, lines are counted.",
+        description="A regular expression for the line of the output that ends an epoch. Its first group may be a "
+        "number: lines with the same one end one epoch. By default, lines with a number that grows are found in the "
+        "first run.",
         examples=[r"^epoch (\d+)", "^Test set:"],
-    )
-    epoch_begins: Line | None = Field(
-        default=None,
-        description="The same for the line that begins an epoch. Without `epoch`, it ends the epoch before, and "
-        "extra time of the last epoch over that one counts as the program's end. With `epoch`, the time between two "
-        "epochs does not count, and metrics printed there belong to the epoch before.",
-        examples=[r"^Epoch (\d+)/"],
     )
     begin: Line | None = Field(
         default=None,
-        description="A regular expression for the first line of the training: the time before it is start-up. Without "
-        "it, extra time of the first epoch over the second counts as start-up. Without `epoch` and known output, the "
-        "result is the time from this line to the program's end.",
-        examples=["^start training"],
+        description="A regular expression for the line with which the training begins: the time before it is start-up. "
+        "If it matches again, the time from the end of an epoch to it does not count; without `epoch`, each such line "
+        "begins one.",
+        examples=["^start training", r"^Epoch (\d+)/"],
     )
     time: v.Text | None = Field(
         default=None,

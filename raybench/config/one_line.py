@@ -29,12 +29,14 @@ _BRACES = re.compile(r"\{([^{}\s\"':,]+(?:,[^{}\s\"':,]*)+|-?\d+\.\.-?\d+)\}")
 
 EXPLANATION = """\
 # A name in braces in the command is the value of the axis below. `epoch` is a regular expression of the line that ends
-# an epoch; without it, the lines of common programs are recognized, or else whole runs are timed. `metrics` are regular
+# an epoch; without it, lines with a number that grows are, or else whole runs are timed. `metrics` are regular
 # expressions whose group is the value, and `work: {examples: 60000}` is what an epoch or a run contains.
 """
 
 COUNT_OPTIONS = ("nproc_per_node", "num_processes")
 """Options of torchrun and accelerate with the number of processes, one for each device."""
+
+SECONDS = "seconds"  # the metric of --time
 
 OPTIONS: Mapping[Path, str] = {
     (): "COMMAND",
@@ -44,13 +46,18 @@ OPTIONS: Mapping[Path, str] = {
     ("flops_per_token",): "--flops-per-token",
     ("repeats",): "--repeats",
     ("repeats", "until"): "--until",
+    ("target",): "--target",
+    ("budget",): "--budget",
     ("workload", "epoch"): "--epoch",
+    ("workload", "begin"): "--begin",
+    ("workload", "metrics", SECONDS): "--time",
     ("workload", "metrics"): "--metric",
     ("workload", "work"): "--work",
 }
 """The part of the command line that sets a part of the grid."""
 
 _OTHER_BRACES = re.compile(r"\{([A-Za-z_][\w.]*)\}")
+_TARGET = re.compile(r"(.+?)\s*(>=|<=)\s*(.+)")
 _FLAG = re.compile(r"^(?:-{1,2}([A-Za-z_][\w.\-]*?)=?|([A-Za-z_][\w.\-]*)=)$")
 _RUNNERS = re.compile(r"^(python[\d.]*|torchrun|accelerate|uv|env|bash|sh|launch|run|-.*)$")
 
@@ -62,6 +69,10 @@ def grid_of(
     repeats: int | None = None,
     until: str | None = None,
     epoch: str | None = None,
+    begin: str | None = None,
+    time: str | None = None,
+    target: str | None = None,
+    budget: str | None = None,
     metrics: Iterable[str] = (),
     work: Iterable[str] = (),
     flops_per_token: str | None = None,
@@ -84,10 +95,15 @@ def grid_of(
     own_name = "_".join([_grid_name(words), *(key.removeprefix(PARAM) for key in axes)])[:MAX_NAME_CHARS]
     grid: dict[str, Any] = {"name": name or own_name, "workload": {"command": command}}
     patterns = dict(_pair(text, "--metric", "val/loss='val loss ([\\d.]+)'") for text in metrics)
-    if epoch:
-        grid["workload"]["epoch"] = epoch
-    if patterns:
-        grid["workload"]["metrics"] = patterns
+    patterns |= {SECONDS: time} if time else {}
+    given = {"epoch": epoch, "begin": begin, "metrics": patterns, "time": time and SECONDS}
+    grid["workload"] |= {name: value for name, value in given.items() if value}
+    if target:
+        if not (bound := _TARGET.fullmatch(target)):
+            raise UsageError(f"--target {target}: use METRIC>=VALUE or METRIC<=VALUE, such as --target 'val/loss<=0.5'")
+        grid["target"] = {"metric": bound[1], "at_least" if bound[2] == ">=" else "at_most": _value(bound[3])}
+    if budget:
+        grid["budget"] = {"energy" if budget.endswith(("J", "Wh")) else "time": budget}
     if amounts := dict(_pair(text, "--work", "examples=60000") for text in work):
         grid["workload"]["work"] = amounts
     if flops_per_token:
@@ -154,7 +170,10 @@ def _value(text: str) -> Any:
 def _name(before: str, number: int) -> str:
     """Return the name of an axis from the text before its braces: `--data.batch-size`, `lr=`; else its position."""
     flag = _FLAG.match(before)
-    return re.sub(r"\W", "_", (flag[1] or flag[2]).split(".")[-1]).lower() if flag else f"argument_{number}"
+    words = (
+        re.sub(r"(?<=[a-z])(?=[A-Z])|\W", "_", (flag[1] or flag[2]).split(".")[-1]) if flag else f"argument_{number}"
+    )
+    return words.lower()
 
 
 def expanded_braces(words: Sequence[str]) -> str | None:

@@ -129,17 +129,11 @@ def _wrong_command(spec: GridSpec, written: Command, info: WorkloadInfo) -> Iter
     command = info.command
     assert command
     if command.reports:
-        for name in ("epoch", "epoch_begins", "begin", "time", "work", "metrics"):
+        for name in ("epoch", "begin", "time", "work", "metrics"):
             if getattr(written, name):
                 yield ("workload", name), f"the script reports to raybench.current_trial(); remove {name}"
-    else:
-        if spec.stop_at_target:
-            yield ("stop_at_target",), _NEEDS_TRIAL
-        if command.counts_epochs and not command.shows_begin:
-            message = (
-                "the first epoch of a command includes its start; set it to 1 or more, or give `begin` under `workload`"
-            )
-            yield from ((path, message) for path, name, value in spec.given() if (name, value) == ("warmup_epochs", 0))
+    elif spec.stop_at_target:
+        yield ("stop_at_target",), _NEEDS_TRIAL
 
 
 def _wrong_names(written: Command, given: Collection[str]) -> Iterator[Finding]:

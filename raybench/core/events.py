@@ -39,7 +39,12 @@ def to_line(event: Event) -> str:
 
 def now() -> str:
     """The current time in UTC, to the millisecond: 2026-11-21T09:00:00.000Z."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time_text(datetime.now(UTC))
+
+
+def time_text(time: datetime) -> str:
+    """A time in UTC as text."""
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _event(kind: str, trial: str, attempt: int, /, **fields: Any) -> Event:
@@ -60,6 +65,9 @@ epoch_ended = partial(_event, "epoch_ended")
 
 Its measured fields are documented at `raybench.results.epoch.Epoch`. An epoch repeated after `trial_resumed` has the
 number of its original attempt, `of_attempt`."""
+
+EPOCH_SEEN = "epoch_seen"
+"""The kind of event about the last epoch of a running command, for the display: its time may still be corrected."""
 
 trial_audited = partial(_event, "trial_audited")
 """Event with the monitored conditions during a trial (`raybench.monitoring`), just before its end."""

@@ -120,6 +120,7 @@ class Job:
         checkpoint_every: epochs from one checkpoint to the next (`raybench.trial.checkpoint`); 0: none.
         resume: number of completed epochs of earlier attempts, from which it may resume; None: start from scratch, even
             if there are checkpoints.
+        output_clock: of a command, the clock in the output of an earlier run (`raybench.results.output_clock`).
         labels: names for the user (run name, grid, profile), copied into its first event and otherwise unused.
         python: the interpreter that runs it; empty for raybench's own.
         code: a copy of the folder with the user's files; empty: the folder itself.
@@ -146,6 +147,7 @@ class Job:
     target: Target | None = None
     checkpoint_every: int = 0
     resume: int | None = None
+    output_clock: dict[str, Any] | None = None
     labels: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     python: str = ""

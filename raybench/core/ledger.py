@@ -10,6 +10,7 @@ NANO = 1e-9
 
 SECTIONS = (
     "setup",
+    "startup",
     "data",
     "build",
     "compile",
@@ -34,7 +35,7 @@ def training_s(ledger: Mapping[str, float]) -> float:
 EPOCH_SECTIONS = ("compile", "train", "input_wait", "evaluate", "compile_evaluate", "checkpoint")
 COMPILATION = {"train": "compile", "evaluate": "compile_evaluate"}
 """The section that compilation in a section is charged to: in evaluation, it does not count as training time."""
-ALWAYS_SHOWN = frozenset(SECTIONS) - {"compile_evaluate", "checkpoint"}
+ALWAYS_SHOWN = frozenset(SECTIONS) - {"startup", "compile_evaluate", "checkpoint"}
 
 
 class Ledger:

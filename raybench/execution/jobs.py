@@ -14,7 +14,7 @@ from raybench.execution.schedule import Assignment
 from raybench.planning.plan import Check, Plan
 from raybench.results.folder import CHECKS, attempt_folder
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.own_files import changed_files
+from raybench.workloads.own_files import changed_files, code_versions
 
 TIMEOUT = 300.0
 """Timeout of a check in seconds: loading a framework on a cold accelerator takes a minute, a hung one never ends."""
@@ -43,6 +43,7 @@ def make_job(plan: Plan, assignment: Assignment, folder: Path, root: Path) -> Jo
         checkpoint_every=cell.checkpoint_every,
         target=spec.target.plain() if spec.target else None,
         python=node.interpreter(fit.environment).python,
+        versions=code_versions(workload.folder, workload.files),
         labels={
             "label": plan.label(trial),
             "grid": spec.name,

@@ -86,7 +86,14 @@ SECTIONS = {
 }
 """Parts of a run in stacking order, with their names and colors."""
 
-PART_OF = {"setup": "start", "data": "start", "build": "start", "compile_evaluate": "compile", "checkpoint": "other"}
+PART_OF = {
+    "setup": "start",
+    "startup": "start",
+    "data": "start",
+    "build": "start",
+    "compile_evaluate": "compile",
+    "checkpoint": "other",
+}
 """The part that shows a section of a run that has none of its own."""
 
 Make = Callable[..., "Figure"]

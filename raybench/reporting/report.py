@@ -17,6 +17,7 @@ from raybench.core.text import plural, printable_json
 from raybench.devices import hardware_text
 from raybench.reporting import words
 from raybench.results.run_table import Run
+from raybench.workloads.own_files import FILE
 
 VERSION = 1
 """Version of the format of `as_json`; it is raised if a field changes its meaning, not for new fields."""
@@ -51,7 +52,7 @@ def make_report(answer: Answer, attempts: Iterable[Run], made: str = "", grid_fi
     versions: dict[str, Counter[str]] = {}
     for run in runs:
         for name, version in run.versions.items():
-            if isinstance(version, (str, int, float)):
+            if isinstance(version, (str, int, float)) and not name.startswith(FILE):
                 versions.setdefault(str(name), Counter())[str(version)] += 1
     return Report(
         answer,

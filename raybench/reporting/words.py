@@ -601,7 +601,7 @@ def table_caption(answer: Answer) -> str:
     to_target = target if is_reached(answer.configurations) else ""
     found = dict.fromkeys(each.mfu_problem for each in answer.configurations if each.mfu_problem)
     problems = [f"MFU is left out: {problem}." for problem in found]
-    return " ".join(filter(None, [first, to_target, *problems]))
+    return " ".join(filter(None, [first, answer.clock, to_target, *problems]))
 
 
 def hardware_text(answer: Answer) -> str:

@@ -51,7 +51,8 @@ def _event(kind: str, names: str, *own: tuple[Any, ...]) -> Any:
 
 _PLAIN = "seed request_id origin label grid profile target host"
 _SHARED = "machine decay_check roofline all_reduce versions hardware runtime_conditions"  # many attempts have the same
-_OF_END = "ledger wall template_import communication warnings unmatched error known_output command matched"
+_OF_COMMAND = "command matched unmatched output_clock holds_evaluation first_output_s"
+_OF_END = f"ledger wall template_import communication warnings error {_OF_COMMAND}"
 _Started = _event(
     "trial_started",
     f"run clock {_PLAIN}",
@@ -59,7 +60,7 @@ _Started = _event(
 )
 _Resumed = _event("trial_resumed", "", ("gaps", list[_Whole], ()))
 _Audited = _event("trial_audited", "")
-_Ended = _event("trial_ended", f"clock are_passes {_OF_END}", ("status", str))
+_Ended = _event("trial_ended", f"clock {_OF_END}", ("status", str))
 _EpochEnded = _event(
     "epoch_ended",
     "",
@@ -135,8 +136,6 @@ def take(run: Run, event: Any, line: bytes) -> None:
             setattr(run, name, map_in(bytes(getattr(event, name))))
     elif is_first_end:
         names, run.status, run.ended, run.clock = _OF_END, event.status, event.t, event.clock or run.clock
-        marks = "" if event.known_output else f"{event.matched.get('epoch')} {event.matched.get('epoch_begins')}"
-        run.are_passes = event.are_passes or "epoch" in marks.lower()
     for name in names.split():
         setattr(run, name, getattr(event, name))
     if run.target is None and run.stops:

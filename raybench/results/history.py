@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Self
+from typing import Any, Self
 
 from raybench.core import events
+from raybench.core.cell import Cell
 from raybench.core.events import Event, to_line
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
@@ -112,6 +113,13 @@ class GridHistory:
         """A copy of an attempt that later events do not change."""
         with self._lock:
             return replace(self.attempts[key], epochs=Epochs(self.attempts[key].epochs))
+
+    def output_clock(self, cell: Cell) -> dict[str, Any] | None:
+        """The clock in the output of the first completed run of a command, which all its runs have in common."""
+        runs = [run for run in self.attempts.values() if run.status == TrialStatus.COMPLETED and run.output_clock]
+        runs = [run for run in runs if run.cell.workload.digest == cell.workload.digest]
+        first = min(runs, key=lambda run: run.ended or "", default=None)
+        return first.output_clock.to_json() if first and first.output_clock else None
 
     @property
     def warnings(self) -> list[str]:

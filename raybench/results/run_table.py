@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -40,6 +41,7 @@ from raybench.results import columns as c
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column, number, stored, text
 from raybench.results.epoch import QUANTITIES, Combine, Epoch, Quantity, is_steady
 from raybench.results.epochs import Epochs
+from raybench.results.output_clock import OutputClock
 from raybench.results.parsing import mapping_in, number_in, text_in
 from raybench.results.utilization import Roofline, Utilization, roofline_of, utilization_of, waiting_share
 
@@ -55,7 +57,7 @@ MODEL = "model"
 DEVICE, HOST = "device_j", "host_j"
 """Joules in the summary of a run's counters (`raybench.monitoring.energy_summary`): of the device, and of its host."""
 
-OPENING = ("setup_s", "data_s", "build_s")
+OPENING = ("setup_s", "startup_s", "data_s", "build_s")
 """Columns of sections before the first epoch."""
 
 ACCURACY = "val/accuracy"
@@ -161,9 +163,9 @@ class Run:
             (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, `matched`: the first line that each of its patterns matched, and
             `unmatched`: a message for each that matched none.
-        known_output: what kind of lines were recognized as a command's epochs (`raybench.trial.known_output`).
-        are_passes: whether a command's epochs are passes over its data, as the lines that end or begin them call them
-            epochs; not iterations, rounds or evaluations.
+        output_clock: the lines that count a command's work (`raybench.results.output_clock`); None without a command.
+        holds_evaluation: whether the time of its epochs includes evaluations.
+        first_output_s: seconds from the start of a command to its first line.
         ledger: seconds in each section, over the whole process.
         hardware: `memory_bytes` of its device, and `driver` if it has one.
         audit: summary of the run conditions (`raybench.monitoring`); None if they were not monitored.
@@ -185,8 +187,9 @@ class Run:
     roofline: Mapping[str, Any] = field(default_factory=dict)
     all_reduce: Mapping[str, Any] = field(default_factory=dict)
     clock: str = ""
-    known_output: str = ""
-    are_passes: bool = False
+    output_clock: OutputClock | None = None
+    holds_evaluation: bool = False
+    first_output_s: float | None = None
     command: str = ""
     matched: Mapping[str, Any] = field(default_factory=dict)
     unmatched: list[str] = field(default_factory=list)
@@ -263,6 +266,9 @@ class Run:
 
     of_sections = tuple(_total(each, each.over_epochs) for each in QUANTITIES if each.over_epochs and each.key)
     setup_s = number("s", "from the start of its process to its data", "ledger.setup")
+    startup_s = number(
+        "s", "of a command: from its start to that of its training", "ledger.startup", head="start-up, s", drop=7
+    )
     data_s = number("s", "loading and preparing the data", "ledger.data")
     build_s = number("s", "building the model and the optimizer", "ledger.build")
     other_s = number("s", "all other time of its process", "ledger.other")
@@ -277,6 +283,12 @@ class Run:
     def warmup_epochs(self) -> int:
         """Number of epochs at the beginning that do not count as steady."""
         return 1 if self.cell.warmup_epochs is MISSING else self.cell.warmup_epochs
+
+    @property
+    def are_passes(self) -> bool:
+        """Whether a command's epochs are passes over its data, as it calls them epochs; not iterations."""
+        is_named = "epoch" in f"{self.matched.get('epoch')} {self.matched.get('begin')}".lower()
+        return is_named or bool(self.output_clock and self.output_clock.are_passes)
 
     @cached_property
     def ends_partial(self) -> bool:
@@ -497,7 +509,7 @@ class Run:
     memory_share = number("fraction", "memory traffic, relative to the probe on its device", "limit.memory")
     all_reduce_gb_per_s = number(
         "GB/s",
-        "rate at which the ranks of its nodes summed 64 MiB before training",
+        "rate of a sum of 64 MiB over its nodes before training",
         "all_reduce.gb_per_s",
         head="network GB/s",
         drop=10,
@@ -678,15 +690,35 @@ def latest(runs: Iterable[Run]) -> dict[str, Run]:
 
 
 def main_metric(names: Collection[str], requested: str = "") -> str:
-    """Return the quality metric: as requested, else `val/accuracy`, else the first of validation or test, a loss last.
+    """Return the quality metric: as requested, else a reward, an accuracy, an error of validation, then of training.
 
     Args:
         names: the available metrics, in their order; if there are none, the result is empty.
         requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
     """
-    parts = {"val": 0, "test": 1, "speed": 3}
-    by_quality = sorted(names, key=lambda name: (parts.get(name.partition("/")[0], 2), name.endswith("/loss")))
-    return next((name for name in (requested, ACCURACY, *by_quality) if name in names), "")
+
+    def order(name: str) -> tuple[int, int, bool]:
+        part, word = PARTS.get(name.partition("/")[0], 2), name.partition("/")[2]
+        if part == PARTS["speed"] or _NO_QUALITY.search(word):
+            return 5 + (part == PARTS["speed"]), part, False
+        rank = next((rank for rank, pattern in enumerate(_QUALITIES) if pattern.search(word)), 3 if part < 2 else 4)
+        return rank, part, (word == "loss") == (part < 2)
+
+    return requested if requested in names else min(names, key=order, default="")
+
+
+PARTS = {"val": 0, "test": 1, "train": 2, "speed": 3}
+"""The parts of the data that a metric may be of, from the one that says most of the quality; and speeds."""
+
+_QUALITIES = (
+    re.compile("reward|return"),
+    re.compile(r"^accuracy$"),
+    re.compile(r"accuracy|f1|auc|auroc|map|iou|bleu|rouge|score|dice|ndcg|psnr|ssim"),
+)
+"""Metrics of quality, before errors such as a loss."""
+
+_NO_QUALITY = re.compile("entropy|policy|value|kl|surrogate|actor|critic|baseline|pi_loss|std")
+"""Words of metrics that a training is guided by, and that say nothing of its quality."""
 
 
 def _shared(epochs: Epochs, seconds: list[float]) -> list[float]:

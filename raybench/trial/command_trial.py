@@ -24,9 +24,9 @@ from raybench.training.local import program_device
 from raybench.training.trial import SavedState, Trial
 from raybench.trial.channel import JOB, VARIABLE, Writer
 from raybench.trial.checkpoint import Checkpoints
+from raybench.trial.command_run import STARTED
 from raybench.trial.failure import failure
 from raybench.trial.journal import TrialJournal, misuse, options_of
-from raybench.trial.run_command import STARTED
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.own_files import record_late_modules
 

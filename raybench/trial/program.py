@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import resource
@@ -15,6 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from raybench.output.transcript import COLORS, LINE_ENDS
+
 TERMINATION_SECONDS = 10.0
 """Seconds from SIGTERM to SIGKILL."""
 
@@ -23,6 +26,12 @@ SETTLE_SECONDS = 1.0
 
 POLL_SECONDS = 0.1
 """Most seconds between two looks for the end of a program."""
+
+GATHER_SECONDS = 0.002
+"""Seconds between two readings of an output that comes without a pause, so that a reading costs less than a line."""
+
+PIPE_BYTES, TAIL_BYTES = 1 << 20, 1 << 16
+"""Size of a pipe, so that the program does not wait for its reader, and of the end of the output that is kept."""
 
 
 def children_cpu_s() -> float:
@@ -65,6 +74,7 @@ class Program:
 
     Attributes:
         pid: its process id.
+        tail: the end of its output.
         ended_ns: when it ended; 0 while it runs.
     """
 
@@ -79,14 +89,18 @@ class Program:
             stderr=subprocess.PIPE,
             process_group=0,
         )
-        self.pid, self.ended_ns = self._process.pid, 0
+        self.pid, self.ended_ns, self.tail = self._process.pid, 0, b""
         self._waiter = threading.Thread(target=self._wait, daemon=True)
         self._waiter.start()
         self._selector = selectors.DefaultSelector()
         assert self._process.stdout and self._process.stderr
         self._streams = (self._process.stdout, self._process.stderr)
+        self._read_s = 0.0
         for number, stream in enumerate(self._streams):
             self._selector.register(stream, selectors.EVENT_READ, number)
+            if hasattr(fcntl, "F_SETPIPE_SZ"):
+                with suppress(OSError):  # the user's limit
+                    fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def _wait(self) -> None:
         self._process.wait()
@@ -102,11 +116,19 @@ class Program:
         if not self._selector.get_map():  # both streams were closed
             self._waiter.join(seconds)
             return
+        time.sleep(max(0.0, self._read_s + GATHER_SECONDS - time.monotonic()))
         for key, _ in self._selector.select(seconds):
-            chunk = os.read(key.fd, 1 << 16)
+            chunk = os.read(key.fd, PIPE_BYTES)
+            self._read_s = time.monotonic()
+            self.tail = (self.tail + chunk if len(chunk) < TAIL_BYTES else chunk)[-TAIL_BYTES:]
             yield key.data, chunk, time.perf_counter_ns()
             if not chunk:
                 self._selector.unregister(key.fileobj)
+
+    def last_lines(self, number: int = TAIL_BYTES) -> list[str]:
+        """The last lines of its output."""
+        text = COLORS.sub(b"", self.tail).translate(LINE_ENDS).decode("utf-8", "replace")
+        return [line for line in text.split("\n") if line][-number:]
 
     def cpu_s(self) -> float:
         """Processor seconds of it and its descendants; an ended one counts once it is waited for. 0 without /proc."""

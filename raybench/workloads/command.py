@@ -28,10 +28,8 @@ SPECIAL = ("count", *OF_NODES, "seed", "device", "threads", "framework", "data_d
 BY_TRIAL = frozenset({"epochs", "steps_per_epoch"})
 """Settings that `raybench.current_trial()` applies, so that they are not arguments."""
 
-BEGIN, EPOCH_BEGINS, EPOCH = "begin", "epoch_begins", "epoch"
-"""The names, among the metrics, of the patterns that mark the beginning of training, and both ends of an epoch."""
-
-MARKS = (BEGIN, EPOCH_BEGINS, EPOCH)
+MARKS = BEGIN, EPOCH = "begin", "epoch"
+"""The names, among the metrics, of the patterns of lines that begin the training, or each epoch, and that end one."""
 
 _ARITHMETIC = re.compile(r"[\d\s.eE+*/()-]+")
 
@@ -80,25 +78,13 @@ class Command:
 
     @property
     def counts_epochs(self) -> bool:
-        """Return whether its output has the ends or beginnings of epochs."""
-        return not self.marks.isdisjoint((EPOCH, EPOCH_BEGINS))
-
-    @property
-    def marks(self) -> frozenset[str]:
-        """The marks that its output has."""
-        return frozenset(MARKS) & {*self.metrics}
-
-    @property
-    def shows_begin(self) -> bool:
-        """Return whether it is known when its first epoch begins, after its start-up."""
-        return bool(self.time) or not self.marks.isdisjoint((BEGIN, EPOCH_BEGINS))
+        """Return whether the grid says which lines of its output end epochs."""
+        return EPOCH in self.metrics
 
     @property
     def clock(self) -> str:
-        """What times its epochs: the `trial` of a script, the `program`, its `output`, or the whole `run` as one."""
-        if self.reports:
-            return "trial"
-        return "program" if self.time else "output" if self.counts_epochs else "run"
+        """What times its epochs: the `trial` of a script, the `program`, or its `output`."""
+        return "trial" if self.reports else "program" if self.time else "output"
 
     @property
     def metric_names(self) -> tuple[str, ...]:

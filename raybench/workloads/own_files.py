@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import site
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -35,6 +36,9 @@ from raybench.errors import WorkloadError
 
 DIGEST_DIGITS = 16
 
+FILE, MAX_NAMED_FILES = "file ", 100
+"""The beginning of the name of a file among versions, and the most files that are named."""
+
 
 def digest_of(content: bytes) -> str:
     """A digest: `sha256:` and 16 hexadecimal digits."""
@@ -54,6 +58,22 @@ def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
 def changed_files(folder: Path, digests: Mapping[str, str]) -> list[str]:
     """The names of files that are missing in a folder, or differ from their digests."""
     return [name for name, digest in digests_of(folder, digests).items() if digest != digests[name]]
+
+
+@cache
+def _commit(folder: str) -> str:
+    """The commit of the git repository that a folder is in; empty without one."""
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["git", "-C", folder, "rev-parse", "--short", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    return ""
+
+
+def code_versions(folder: str, files: Mapping[str, str]) -> dict[str, str]:
+    """What the code of a user's workload is, by name: each of its files, and the commit of its repository."""
+    commit = {"commit": _commit(folder)} if files else {}
+    digests = {f"{FILE}{name}": digest[:8] for name, digest in [*files.items()][:MAX_NAMED_FILES]}
+    return {name: version for name, version in {**digests, **commit}.items() if version}
 
 
 def own_files(

@@ -13,6 +13,7 @@ from raybench.core.repeats import RepeatRule
 from raybench.reporting import frames
 from raybench.reporting.words import best_texts, scaling_sentences, table_caption
 from raybench.results.epochs import Epochs
+from raybench.results.output_clock import OutputClock
 
 TARGET = Target("val/accuracy", 0.94)
 
@@ -647,7 +648,7 @@ def test_a_configuration_too_short_to_time_is_named():
     accuracies = [(0.5, 0.944 + part) for part in (0, 0.001, 0.002)]
     grid.add({"batch": 256, "width": 64}, [0.044, 0.044, 0.19], accuracies=accuracies, form="command", clock="output")
     for run in grid.attempts:
-        run.are_passes = True
+        run.output_clock = OutputClock(are_passes=True)
     answer = grid.answer()
     text = str(best_texts(answer)[0])
     assert text.startswith("Fastest of those timed: batch 256, width 256:")

@@ -11,6 +11,7 @@ from support import ROOT, WORKLOADS
 from support.grid_files import events_of
 
 from raybench import load
+from raybench.core import events
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -203,3 +204,26 @@ def test_ctrl_c_keeps_results_and_names_the_remedy(grid, digits, monkeypatch):
     told = events_of(Path("raybench-results/digits"))
     assert [event["status"] for event in told if event["event"] == "trial_ended"] == ["completed"]
     assert grid(digits).lines[0].startswith("digits  2 configurations x 1 repeat = 2 trials, 1 done before  ·  cpu: ")
+
+
+def test_ctrl_c_during_a_retry_names_the_run_that_was_stopped(grid, digits, monkeypatch):
+    from raybench.execution import inline
+    from raybench.trial.record import append_event
+
+    ends = iter(["failed", "failed", None])
+
+    def record(job, sink):
+        if job.check:
+            return
+        start = events.trial_started(job.trial, job.attempt, cell=job.cell.to_json(), **job.labels)
+        append_event(Path(job.folder), start)
+        sink(start)
+        if (status := next(ends)) is None:
+            raise KeyboardInterrupt
+        sink(events.trial_ended(job.trial, job.attempt, status, error={"type": "ValueError", "message": "no"}))
+
+    monkeypatch.setattr(inline, "record", record)
+    assert grid(digits, "--keep-going").status == 1
+    said = grid(digits, "--keep-going", "--retry", "failed")
+    assert said.status == 130
+    assert "Stopped while it ran again: " in said.out and "its earlier result (failed) counts" in said.out

@@ -42,6 +42,21 @@ def test_braces_become_axes(words, command, axes):
 
 
 @pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        ({"target": "val/loss<=0.5"}, {"target": {"metric": "val/loss", "at_most": 0.5}}),
+        ({"target": "val/acc >= 90"}, {"target": {"metric": "val/acc", "at_least": 90}}),
+        ({"budget": "90s"}, {"budget": {"time": "90s"}}),
+        ({"budget": "50kJ"}, {"budget": {"energy": "50kJ"}}),
+        ({"begin": "^start"}, {"workload": {"command": ["a"], "begin": "^start"}}),
+        ({"time": "(.) s"}, {"workload": {"command": ["a"], "metrics": {"seconds": "(.) s"}, "time": "seconds"}}),
+    ],
+)
+def test_options_are_fields_of_the_grid(options, fields):
+    assert grid_of(["a"]) | fields == grid_of(["a"], **options)
+
+
+@pytest.mark.parametrize(
     ("words", "name"),
     [
         ("python my/train.py --epochs=3", "train"),
@@ -102,6 +117,11 @@ def test_two_commands_are_versions_of_one_grid(raybench, tmp_path, monkeypatch, 
         ("-- a {1,2} --vs b", "axes is {params.argument_1:[1,2]} in a '{1,2}' and {} in b; to compare"),
         ("--epoch ( -- a", "--epoch: not a regular expression"),
         ("--metric val/f1=f1 -- a", "--metric: has no group for the value"),
+        ("--begin ( -- a", "--begin: not a regular expression"),
+        ("--time s= -- a", "--time: has no group for the value"),
+        ("--target val/loss -- a", "--target val/loss: use METRIC>=VALUE or METRIC<=VALUE"),
+        ("--target val/loss>=1 -- a", "--target: a loss falls in training"),
+        ("--budget 3x -- a", "--budget: "),
         ("--baseline b=1 -- a", "--baseline: params.b is not an axis of this grid; its axes are device"),
         ("--until 5% --repeats 2 -- a", "--repeats: at_most 2 is less than at_least 4"),
         ("-- python no.py", "COMMAND: there is no no.py in "),

@@ -70,7 +70,7 @@ def test_the_slower_code_is_found(compare, raybench, tmp_path):
     said = compare("--json", "out.json")
     assert said.status == 4, said.out
     assert "Discard: 2 of 2 configurations: slower (batch 4 by" in said.out
-    assert "the files of the training code" in said.out
+    assert "was edited" in said.out
     page = (tmp_path / "raybench-results" / "mine~compare" / "report.html").read_text()
     assert "Discard: 2 of 2 configurations: slower (batch 4" in page and "Fastest" not in page
     assert "Limits: up to 5% more time" in raybench("report", "mine~compare").out

@@ -135,7 +135,6 @@ def test_parameters_of_functions(problems, text, line, words):
         ("'a {args}'", "checkpoint_every: 2", 4, "needs raybench.current_trial() in the script of the command"),
         ("python reports.py\n  metrics: {val/a: '(.)'}", "", 4, "the script reports to raybench.current_trial(); rem"),
         ("a\n  metrics: {val/acc: (.)}", "target: {metric: val/ac, at_least: 0}", 5, "a has no metric 'val/ac'; did y"),
-        ("a\n  epoch: '(.)'", "warmup_epochs: 0", 5, "the first epoch of a command includes its start; s"),
     ],
 )
 def test_names_in_commands(problems, tmp_path, workload, text, line, words):

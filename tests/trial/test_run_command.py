@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import textwrap
 import time
 from contextlib import suppress
@@ -9,8 +10,6 @@ from contextlib import suppress
 import psutil
 import pytest
 from support.project import Project
-
-from raybench.trial.known_output import metrics_in
 
 PRINTS = """
 import argparse, sys, time
@@ -68,7 +67,7 @@ def test_lines_of_the_output_are_epochs(project):
     assert set(last["ledger"]) == {"train"}, "nothing else is measured"
     assert "steps" not in last
     (ended,) = project.events("trial_ended")
-    assert set(ended["ledger"]) == {"setup", "train", "other"}
+    assert set(ended["ledger"]) == {"setup", "startup", "train", "other"}
     assert sum(ended["ledger"].values()) == pytest.approx(ended["wall"], abs=0.001)
     assert attempt.warnings == []
     assert attempt.command == "python script.py --bs=8 --epochs=2 --hidden=7"
@@ -80,178 +79,40 @@ def test_lines_of_the_output_are_epochs(project):
     }
 
 
-KNOWN_OUTPUTS = {
-    "PyTorch's examples": (
-        """
-        Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.3
-        Test set: Average loss: 0.5, Accuracy: 9/10 (90%)
-        Train Epoch: 2 [0/60000 (0%)]\tLoss: 0.4
-        Test set: Average loss: 0.2, Accuracy: 9/10 (92%)""",
-        [
-            {"train/loss": 2.3, "test/loss": 0.5, "test/accuracy": 0.9},
-            {"train/loss": 0.4, "test/loss": 0.2, "test/accuracy": 0.9},
-        ],
-    ),
-    "end of epoch": (
-        """
-        | epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 3.0 | loss  7.62 | ppl  2045.
-        | end of epoch   1 | time:  4.24s | valid loss  5.85 | valid ppl   347.
-        | epoch   2 |   200/ 2983 batches | lr 20.00 | ms/batch 3.0 | loss  6.62 | ppl  2045.
-        | end of epoch   2 | time:  4.24s | valid loss  4.85 | valid ppl   347.""",
-        [
-            {"train/loss": 7.62, "train/perplexity": 2045.0, "val/loss": 5.85, "val/perplexity": 347.0},
-            {"train/loss": 6.62, "train/perplexity": 2045.0, "val/loss": 4.85, "val/perplexity": 347.0},
-        ],
-    ),
-    "nanoGPT": (
-        """
-        step 0: train loss 4.2, val loss 4.3
-        iter 0: loss 4.2, time 100.1ms, mfu -100.00%
-        iter 10: loss 3.2, time 100.1ms, mfu 1.00%
-        step 20: train loss 3.1, val loss 3.3
-        step 40: train loss 2.1, val loss 2.3""",
-        [{"train/loss": 3.1, "val/loss": 3.3}, {"train/loss": 2.1, "val/loss": 2.3}],
-    ),
-    "iter N": ("iter 0: loss 4.2\niter 10: loss 3.2\niter 20: loss 2.2", [{"train/loss": 3.2}, {"train/loss": 2.2}]),
-    "Transformers": (
-        """
-        {'loss': 2.5, 'learning_rate': 5e-05, 'epoch': 1.0}
-        {'eval_loss': 2.4, 'eval_runtime': 0.5, 'epoch': 1.0}
-        {'loss': '1.5', 'learning_rate': '5e-05', 'epoch': '2.0'}
-        {'train_runtime': 3.1, 'train_loss': 2.0, 'epoch': 2.0}""",
-        [{"train/loss": 2.5, "val/loss": 2.4}, {"train/loss": 1.5}],
-    ),
-    "Keras": (
-        """
-        Epoch 1/2
-        1/9 ━━━ 3s 417ms/step - accuracy: 0.1 - loss: 2.4
-        9/9 ━━━ 1s 4ms/step - accuracy: 0.5 - loss: 1.4
-        9/9 ━━━ 1s 4ms/step - accuracy: 0.5 - loss: 1.4 - val_accuracy: 0.6 - val_loss: 1.3
-        Epoch 2/2
-        9/9 ━━━ 1s 4ms/step - accuracy: 0.7 - loss: 1.2 - val_accuracy: 0.8 - val_loss: 1.1
-        4/4 ━━━ 0s 4ms/step - accuracy: 0.3 - loss: 9.9""",
-        [
-            {"train/accuracy": 0.5, "train/loss": 1.4, "val/accuracy": 0.6, "val/loss": 1.3},
-            {"train/accuracy": 0.7, "train/loss": 1.2, "val/accuracy": 0.8, "val/loss": 1.1},
-        ],
-    ),
-    "100%": (
-        """
-        Epoch 0:  50%|█    | 5/10 [00:00<00:00, 9.1it/s, v_num=0, train_loss=2.1]
-        Epoch 0: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=2.0]
-        Epoch 0: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=2.0, val_loss=1.9]
-        Epoch 1: 100%|█████| 10/10 [00:01<00:00, 9.1it/s, v_num=0, train_loss=1.0]""",
-        [{"train/loss": 2.0, "val/loss": 1.9}, {"train/loss": 1.0}],
-    ),
-    "Epoch N` or": (
-        "[GPU0] Epoch 0 | Batchsize: 32 | Steps: 4\n[GPU0] Epoch 1 | Batchsize: 32 | Steps: 4\nend",
-        [{}, {}],
-    ),
-    "epoch N": (
-        """
-        Epoch 1, step 100, loss 2.0
-        Epoch [1/3] train loss: 0.9
-        Epoch [1/3] val loss: 0.8
-        Epoch [2/3] train loss: 0.7
-        Epoch [2/3] val loss: 0.6""",
-        [{"train/loss": 0.9, "val/loss": 0.8}, {"train/loss": 0.7, "val/loss": 0.6}],
-    ),
-    "timm": (
-        """
-        Train: 0 [   0/12 (  8%)]  Loss: 2.25 (2.25)  Time: 5.4s
-        Test: [   3/3]  Time: 0.2 (0.3)  Loss:   2.2 ( 2.3)  Acc@1:   0.000 (  8.000)  Acc@5: 100.000 ( 50.000)
-        Current checkpoints:
-        Train: 1 [  11/12 (100%)]  Loss: 2.32 (2.35)  Time: 1.3s
-        Test: [   3/3]  Time: 0.2 (0.3)  Loss:   2.2 ( 2.3)  Acc@1:   0.000 ( 14.000)  Acc@5: 100.000 ( 50.000)
-        Current checkpoints:""",
-        [
-            {"train/loss": 2.25, "test/loss": 2.3, "test/accuracy": 8.0},
-            {"train/loss": 2.35, "test/loss": 2.3, "test/accuracy": 14.0},
-        ],
-    ),
-    "epoch N … loss": (
-        "I1126 01:21 train.py:150] epoch:  1, train_loss: 0.6, test_loss: 0.3\n"
-        "I1126 01:22 train.py:150] epoch:  2, train_loss: 0.5, test_loss: 0.2",
-        [{"train/loss": 0.6, "test/loss": 0.3}, {"train/loss": 0.5, "test/loss": 0.2}],
-    ),
-    "Epoch N/M": (
-        """
-        Epoch 1/2
-        ----------
-        train Loss: 0.5 Acc: 0.7
-        Test Error:
-         Accuracy: 44.5%, Avg loss: 2.1
-        Epoch 2/2
-        train Loss: 0.4 Acc: 0.8
-        Best val Acc: 0.9""",
-        [
-            {"train/loss": 0.5, "train/accuracy": 0.7, "test/accuracy": 44.5, "test/loss": 2.1},
-            {"train/loss": 0.4, "train/accuracy": 0.8},
-        ],
-    ),
-    "`epoch N … loss …`": (
-        "Epoch 1/2  loss 0.7  val acc: 98.5%  20 samples/s\nEpoch 2/2  loss 0.6  val acc: 98.9%  30 samples/s",
-        [
-            {"train/loss": 0.7, "val/accuracy": 98.5, "speed/examples_per_s": 20},
-            {"train/loss": 0.6, "val/accuracy": 98.9, "speed/examples_per_s": 30},
-        ],
-    ),
-    "lines `epoch N": (  # of two folds, and of a summary
-        "epoch 1 loss 4\nepoch 2 loss 3\nepoch 1 loss 2\nepoch 2 loss 1\nepoch 3 loss 0\nbest epoch 2 loss 1",
-        [{"train/loss": float(loss)} for loss in (4, 3, 2, 1, 0)],
-    ),
-    "XGBoost": ("[0]\ttrain-rmse:1.5\n[1]\ttrain-rmse:1.2", [{"train/rmse": 1.5}, {"train/rmse": 1.2}]),
-    "LightGBM": ("[1]\tvalid_0's auc: 0.8\n[2]\tvalid_0's auc: 0.9", [{"val/auc": 0.8}, {"val/auc": 0.9}]),
-}
-
-
-@pytest.mark.parametrize("name", KNOWN_OUTPUTS)
-def test_epochs_of_known_programs_are_recognized(project, name):
-    text, metrics = KNOWN_OUTPUTS[name]
-    lines = textwrap.dedent(text).strip().splitlines()
-    attempt = project.one(f"import time\nfor line in {lines!r}:\n    time.sleep(0.02); print(line)")
-    assert (attempt.status, attempt.clock) == ("completed", "output"), attempt.error
-    assert [text for text in attempt.warnings if "arrived together" not in text] == []
-    assert [dict(epoch.metrics) for epoch in attempt.epochs] == metrics
-    assert name in attempt.known_output
-    assert all(epoch.ledger["train"] < 2 for epoch in attempt.epochs), "without start-up"
-
-
-METRIC_LINES = """
-acc 0.93 -> train/accuracy 0.93
-acc=0.93 -> train/accuracy 0.93
-test accuracy 0.96 -> test/accuracy 0.96
-Test acc: 96.1% -> test/accuracy 96.1
-val_acc: 0.93 -> val/accuracy 0.93
-eval_loss 1.2 -> val/loss 1.2
-perplexity 24.1 -> train/perplexity 24.1
-tok/s 1234 -> speed/tokens_per_s 1234
-epoch 1/4 val loss 2.5 tok/s 1234 -> val/loss 2.5, speed/tokens_per_s 1234
-tok/sec: 436,000 | mfu: 48.5 -> speed/tokens_per_s 436000
-loss 10.96 (+nanz)| 1234.56 ms | 12.5k tok/s -> train/loss 10.96, speed/tokens_per_s 12500
-{'eval_samples_per_second': 100.1} ->
-{'train_samples_per_second': '8.56'} -> speed/examples_per_s 8.56
-{"epoch": 1, "train/loss": 0.5, "metrics/val_acc": 0.91} -> train/loss 0.5, val/accuracy 0.91
-│  test_acc  │  0.93  │ -> test/accuracy 0.93
-Accuracy of the network on the 10000 test images: 54 % -> test/accuracy 54
-Epoch: [0][1/10]\tLoss 6.9e+00 (6.5e+00)\tAcc@1 0.78 ( 0.50)\tAcc@5 1 (2) -> train/loss 6.5, train/accuracy 0.5
- *   Acc@1 12.500 Acc@5 50.000 -> test/accuracy 12.5
-training's binary_logloss: 0.673\tvalid_1's auc: 0.81 -> train/binary_logloss 0.673, val/auc 0.81
-validation loss at iteration 1000 | lm loss value: 6.5E+00 | lm loss PPL: 6.9E+02 -> val/loss 6.5, val/perplexity 690
-iter 10 step 5 | loss train: 2.345, val: n/a -> train/loss 2.345
-Epoch(val) [1][500/500]  coco/bbox_mAP: 0.377 -> val/bbox_map 0.377
-Validation score: 0.9, test error: 3.2% -> val/score 0.9, test/error 3.2
-global_step=200, episodic_return=21.0 -> train/episodic_return 21
-valid | epoch 001 | ppl 20 | best_loss 7.1 | Best val Acc: 0.9 -> val/perplexity 20
-Namespace(acc=False, loss_weight=0.5, precision=16, max_acc=3), error 404, map 3 of 5 ->
+UNKNOWN = """
+import time
+print("Namespace(iou=0.7)")
+time.sleep(0.3)
+for step in range(1, 6):
+    time.sleep(0.1)
+    print(f"step {step}/5 loss {1 / step}", flush=True)
+    time.sleep(0.05)
+    print(f"validation accuracy: {step / 10}", flush=True)
 """
 
 
-def test_common_metrics_are_recognized():
-    for line in METRIC_LINES.strip("\n").splitlines():
-        text, _, wanted = line.partition(" ->")
-        found = [f"{name} {value:g}" for name, value, _ in metrics_in(text)]
-        assert found == list(filter(None, wanted.strip().split(", "))), line
+def test_an_unknown_program_has_a_clock(project):
+    outcome = project.run(UNKNOWN, grid="repeats: 2\n")
+    for attempt in outcome.latest.values():
+        assert (attempt.status, attempt.clock, attempt.warnings) == ("completed", "output", [])
+        assert [dict(epoch.metrics) for epoch in attempt.epochs] == [
+            {"train/loss": 1 / step, "val/accuracy": step / 10} for step in range(1, 6)
+        ]
+        assert [sorted(epoch.ledger) for epoch in attempt.epochs] == [["evaluate", "train"]] * 5
+        assert 0.2 < attempt.ledger["startup"] < 5
+        assert attempt.output_clock.sentence() == "epochs are the lines `step N/… loss …`"
+    started = [event["output_clock"] for event in project.events("trial_ended")]
+    assert started[0] == started[1], "that of the first run"
+
+
+def test_all_runs_have_the_clock_of_the_first(project):
+    script = "import time, sys\nfor step in range(0, 60, int(sys.argv[1])):\n    time.sleep(0.01 * int(sys.argv[1]))\n"
+    script += "    print(f'step {step} loss 1', flush=True)"
+    outcome = project.run(script, "command: [python, script.py, '{every}']\n", "axes: {params.every: [10, 5]}\n")
+    first, second = outcome.latest.values()
+    assert first.output_clock == second.output_clock and first.output_clock.step == 10
+    assert len(first.epochs) == len(second.epochs) == 5
+    assert all(epoch.ledger["train"] > 0.09 for epoch in (*first.epochs, *second.epochs))
 
 
 @pytest.mark.parametrize(
@@ -274,10 +135,11 @@ def test_grid_stops_if_every_trial_would_fail(project, script, ran, options):
 
 
 def test_program_that_prints_no_epochs_is_timed_whole(project):
-    lines = "print('step 0: train loss 3'); print('loss 3 after 20 rounds'); print('{\"epoch\": 1},' * 9999)"
-    attempt = project.one(f"import time; time.sleep(0.1); {lines}")
+    attempt = project.one(
+        "import time; time.sleep(0.1); print('loss 3 after 20 rounds'); print('{\"epoch\": 1},' * 9999)"
+    )
     assert (attempt.status, attempt.clock, len(attempt.epochs)) == ("completed", "run", 1)
-    assert attempt.epochs[0].ledger["train"] < 10, "a long line is read at once"
+    assert 0.1 < attempt.epochs[0].ledger["train"] < 10, "a long line is read at once"
 
 
 def test_environment_and_files(project):
@@ -308,6 +170,12 @@ def test_environment_and_files(project):
     assert attempt.status == "completed", attempt.error
     (kept,) = project.folder.rglob("mine.txt")
     assert kept.read_text() == "kept"
+
+
+def test_ray_in_a_command_has_a_short_folder(project, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(project.folder))
+    attempt = project.one("import os\nassert len(os.environ['RAY_TMPDIR']) <= 23, os.environ['RAY_TMPDIR']")
+    assert attempt.status == "completed", attempt.error
 
 
 def test_a_shell_script_runs_unchanged(project):
@@ -396,6 +264,7 @@ def failed(project, *arguments, **options):
 
 SLOW = """
 import time
+time.sleep(0.5)
 for epoch in range(1, 100):
     print("begin")
     time.sleep({s})
@@ -405,14 +274,14 @@ for epoch in range(1, 100):
 
 @pytest.mark.parametrize(
     ("seconds", "partial", "more"),
-    [(0.1, False, ""), (60, True, ""), (60, True, "epoch_begins: begin\ntime: train/loss")],
+    [(0.1, False, ""), (60, True, "begin: begin"), (60, True, "begin: begin\ntime: train/loss")],
 )
 def test_a_command_is_ended_at_its_budget(project, seconds, partial, more):
     command = f"command: python script.py{LOSS}{more}"
     attempt = project.one(SLOW.format(s=seconds), command, grid="budget: {time: 1s}\n")
     assert (attempt.status, attempt.error) == ("completed", None)
-    assert sum(epoch.ledger["train"] for epoch in attempt.epochs) >= 1
-    assert len(attempt.epochs) < 99
+    assert 1 <= sum(epoch.ledger["train"] for epoch in attempt.epochs) < 50, "start-up is not part of it"
+    assert attempt.ledger["startup"] > 0.4
     assert attempt.epochs[-1].partial is partial
     assert partial or attempt.epochs[-1].metrics == {"train/loss": pytest.approx(1 / len(attempt.epochs))}
 
@@ -423,7 +292,6 @@ metrics: {train/loss: 'loss=(\S+)'}
 """
 PATTERN = "command: python script.py\nmetrics: "
 EPOCHS = "command: python script.py\nepoch: 'epoch (.)'\n"
-LATE = EPOCHS + "metrics: {val/f1: 'f1 (.)'}"
 TIMED = EPOCHS + "time: s\nmetrics: {s: 's=(.*)'}\n"
 LATER_NAN = "trial.log({'test/loss': float('nan')})"
 CURRENT = "import raybench\ntrial = raybench.current_trial()\n"
@@ -443,9 +311,7 @@ ENDS = {
     "no line": ("print(1)", EPOCHS, "failed", "no line of the output matches epoch"),
     "no amount": ("print('epoch 1 s=nan')", TIMED, "failed", "s is nan in epoch 1"),
     "not executable": ("", "command: ./script.py", "failed", "Permission denied; make it executable"),
-    "no clock": ("print('epoch 1')", TIMED, "failed", "epoch 1 has no s, the metric of `time`"),
-    "ended twice": ("print('epoch 2\\nepoch 1')", EPOCHS, "failed", "has to match one line per epoch, the last"),
-    "late target": ("for e in 1, 2, 3: print('epoch', e, '\\nf1', e)", LATE, "failed", "f1 is printed after the line"),
+    "no clock": ("print('s=1\\nepoch 1\\nepoch 2')", TIMED, "failed", "epoch 2 has no s, the metric of `time`"),
     "no epoch": (CURRENT, "", "failed", "ended without an epoch"),
     "no target": (f"{CURRENT}for _ in trial.epochs(): pass", "", "failed", "metric 'val/f1' was never logged"),
     "exception": (REPORTS.replace("pass", "1 / 0"), "", "failed", "division by zero"),
@@ -455,7 +321,7 @@ ENDS = {
 }
 
 
-WITH_TARGET = ("no metric", "no target", "no match", "late target")
+WITH_TARGET = ("no metric", "no target", "no match")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "rank")) for name in ENDS])
@@ -489,12 +355,13 @@ for epoch in trial.epochs():
 ACC = "metrics: {val/acc: 'acc=(.*)'}"
 LINES = {
     "counted": (r"'Test set: acc=1\nTest set: acc=2'", f"epoch: '^Test set:'\n{ACC}", [1, 2], ""),
-    "numbered": (r"'acc=1\nepoch 1\nacc=2\nacc=3\nepoch 2\nacc=4'", f"epoch: 'epoch (.)'\n{ACC}", [1, 4], ""),
+    "numbered": (r"'acc=1\nepoch 1\nacc=2\nacc=3\nepoch 2\nacc=4'", f"epoch: 'epoch (.)'\n{ACC}", [3, 4], ""),
+    "again": (r"'epoch 1 acc=1\nepoch 1 acc=2\nepoch 2 acc=3'", f"epoch: 'epoch (.)'\n{ACC}", [2, 3], ""),
     "a word": (r"'epoch a acc=1\nepoch a acc=2'", f"epoch: 'epoch (.)'\n{ACC}", [1, 2], ""),
     "progress": (r"'10%\r20% acc=1\rdone\r\n\x1b[1mdone'", f"epoch: '^done'\n{ACC}", [1, None], ""),
-    "beginnings": (r"'0\nEpoch 1\nEpoch 1\nacc=1\nEpoch 2\nacc=2'", f"epoch_begins: 'Epoch (.)'\n{ACC}", [1, 2], ""),
-    "both": (r"'E 1\nend\nacc=1\nE 2\nend\nacc=2'", f"epoch_begins: 'E (.)'\nepoch: end\n{ACC}", [1, 2], ""),
-    "late": (r"'end\nacc=1\nend\nacc=2\nend\nacc=3'", f"epoch: end\n{ACC}", [None, 1, 3], "is printed after"),
+    "beginnings": (r"'0\nEpoch 1\nEpoch 1\nacc=1\nEpoch 2\nacc=2'", f"begin: 'Epoch (.)'\n{ACC}", [1, 2], ""),
+    "both": (r"'E 1\nend\nacc=1\nE 2\nend\nacc=2'", f"begin: 'E (.)'\nepoch: end\n{ACC}", [1, 2], ""),
+    "late": (r"'end\nacc=1\nend\nacc=2\nend\nacc=3'", f"epoch: end\n{ACC}", [1, 2, 3], ""),
     "no match": (r"'a\xc3\xa9curacy 1\nend'", f"epoch: end\n{ACC}", [None], "no line of the output matches val/acc"),
     "JSON": (
         r"""'{"e": 1, "val": {"acc": 5}}\n{"e": 2, "val": {"acc": null}}'""",
@@ -534,13 +401,12 @@ time.sleep(float(os.environ.get("TAIL", 0)))
     ("workload", "clock", "seconds", "setup_s"),
     [
         ("epoch: epoch (.)", "output", [0.3, 0.3], 0.2),
-        ("begin: start\nepoch: epoch (.)", "output", [0.1, 0.3], 0.4),
-        ("epoch_begins: start\nenv: {TAIL: 0.8}", "output", [0.3, 0.3], 0.4),
-        ("epoch_begins: start\nepoch: epoch", "output", [0.1, 0.1], 0.4),
-        ("begin: start", "run", [0.6], 0.4),
+        ("begin: start\nepoch: epoch (.)", "output", [0.1, 0.1], 0.4),
+        ("begin: start\nenv: {TAIL: 0.8}", "output", [0.3, 0.3], 0.4),
+        ("begin: start 1", "output", [0.1, 0.3], 0.4),
         ("epoch: epoch\nmetrics: {s: 's=(\\S+)'}\ntime: s", "program", [0.07, 0.07], 0),
-        ("metrics: {s: 's=(\\S+)'}\ntime: s", "program", [0.07], 0),
-        ("", "run", [1.0], 0),
+        ("metrics: {s: 's=(\\S+)'}\ntime: s", "program", [0.07, 0.07], 0),
+        ("", "output", [0.3, 0.3], 0.2),
     ],
 )
 def test_what_an_epoch_of_a_command_takes(project, workload, clock, seconds, setup_s):
@@ -550,7 +416,7 @@ def test_what_an_epoch_of_a_command_takes(project, workload, clock, seconds, set
     taken = [epoch.ledger["train"] for epoch in attempt.epochs]
     assert len(taken) == len(seconds)
     assert all(wanted - 0.05 < each < wanted + 0.6 for each, wanted in zip(taken, seconds, strict=True)), taken
-    assert attempt.ledger["setup"] > setup_s
+    assert attempt.ledger["setup"] + attempt.ledger["startup"] > setup_s
     assert sum(attempt.ledger.values()) == pytest.approx(attempt.wall, abs=0.001)
 
 
@@ -575,11 +441,11 @@ for epoch in 1, 2, 3, 4:
     [
         ("epoch: round", "epoch", "work_not_counted", False),
         ("epoch: round\nwork: {examples: '{batch_size} * 10'}", "examples", "", True),
-        ("", "run", "work_not_counted", False),
+        ("", "epoch", "work_not_counted", False),
     ],
 )
 def test_commands_are_compared_by_known_work(project, workload, unit, code, is_compared):
-    command = f"command: [python, script.py, '{{batch_size}}', '0.03']\n{workload}\n"
+    command = f"command: [python, script.py, '{{batch_size}}', '0.05']\n{workload}\n"
     command += "metrics: {val/own: 'own (.)', val/loss: 'loss ([.0-9]+)'}\n"
     answer = project.run(BATCHES, command, "axes: {batch_size: [2, 8]}\n").report.answer
     assert answer.unit.name == unit
@@ -599,7 +465,7 @@ def test_commands_are_compared_by_known_work(project, workload, unit, code, is_c
 )
 def test_epochs_are_compared_across_batch_sizes(project, workload, axis):
     """What a program calls an epoch is a pass over its data, unlike an iteration."""
-    command = f"command: [python, script.py, '{{{axis}}}', '0.03']\n{workload}\n"
+    command = f"command: [python, script.py, '{{{axis}}}', '0.05']\n{workload}\n"
     answer = project.run(BATCHES.replace("round", "epoch"), command, f"axes: {{{axis}: [2, 8]}}\n").report.answer
     assert answer.configurations[1].ratio and answer.best
     (found,) = [each for each in (*answer.trust.notes, *answer.trust.cautions) if each.code == "assumed_work"]
@@ -611,7 +477,7 @@ def test_processor_time_of_a_command_and_its_children(project):
     work = "import time\nwhile time.process_time() < 0.3: pass"
     script = f"import subprocess, sys\nfor _ in 1, 2:\n    subprocess.run([sys.executable, '-c', {work!r}])\n"
     attempt = project.one(f"{script}    print('epoch')\n{work}", "command: python script.py\nepoch: epoch\n")
-    assert all(0.25 < epoch.cpu_s < 0.9 for epoch in attempt.epochs), [epoch.cpu_s for epoch in attempt.epochs]
+    assert 0.4 < sum(epoch.cpu_s for epoch in attempt.epochs) < 1.8
 
 
 @pytest.mark.parametrize(("option", "word"), [("--hidden-size", "dashes"), ("--hidden_size", "underscores")])

@@ -120,11 +120,21 @@ def short_epochs(run: Run) -> Iterator[Finding]:
         yield Finding(text, 1 / seconds)
 
 
-@detects("let a line end each part of the training: `--epoch` (`epoch` in a grid file) sets its pattern", caution=True)
+@detects(
+    "let the program print a line for each part of its training; `--epoch` (`epoch` in a grid file) sets it",
+    caution=True,
+)
 def whole_run(run: Run) -> Iterator[Finding]:
-    """The work of a command is counted, and its time is that of the whole run, as no line ends an epoch."""
-    if run.clock == "run" and run.epochs.counted:
-        yield Finding("the rates are those of whole runs, with the start of the program and its imports")
+    """No line of a command's output counts its work: times are those of whole runs, with their start-up."""
+    if run.clock == "run" and run.wall:
+        quiet = min(1.0, (run.first_output_s or run.wall) / run.wall)
+        text = "no line counts the work: times are of whole runs, with their start-up"
+        text += (
+            f", which may be {quiet:.0%} of the run (until its first line)"
+            if quiet < 1
+            else ", whose share is not known"
+        )
+        yield Finding(text, quiet, too_long=quiet / (1 - quiet) if quiet < 1 else None)
 
 
 @detects("allow more epochs, or make epochs or steps shorter, so that training ends at the budget", caution=True)

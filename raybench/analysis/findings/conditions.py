@@ -27,6 +27,9 @@ SLOWED_BY = 0.15
 AT_WORK = 0.5
 """Least utilization of a run's cores for an informative frequency: idle cores clock down."""
 
+WAITS = 0.05
+"""Processor time of a run, in cores, below which it only waits, such as for a different machine."""
+
 STOLEN = 0.05
 """Largest fraction of a run's core time that a hypervisor may take."""
 
@@ -64,14 +67,16 @@ def busy_host(run: Run) -> Iterator[Finding]:
 
     If these took less than `LEAST_S`, it is during the whole run.
 
-    The cost is estimated as what they took and, if the host computes, as much again as they kept one core busy. Threads
-    that spin can lose more. If the others took nearly all, the cost is not known. With one thread it is at
-    most the time in which the run had no processor.
+    A run that hardly uses a core itself has no caution. The cost is estimated as what they took and, if the host
+    computes, as much again as they kept one core busy. Threads that spin can lose more. If the others took nearly
+    all, the cost is not known. With one thread it is at most the time in which the run had no processor.
     """
     share, cores = core_share(run, "other_cpu_s"), audited(run, "host", "cores") or 0.0
     if not is_busy(share * cores, cores):
         return
     own = core_share(run, "own_cpu_s")
+    if own and own * cores < WAITS:
+        return  # it waits, whatever the others do
     text = f"other programs used {share * cores:.1f} of {cores:.0f} core{'s' if cores > 1 else ''} during the run"
     text += f", which itself used {own * cores:.1f}" if own else ""
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share

@@ -1,0 +1,47 @@
+"""The lines of a command's output that count its work: the clock of a program that one does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from raybench.core.text import format_value
+
+
+@dataclass(frozen=True)
+class OutputClock:
+    """Lines with a number that grows with the work of a program.
+
+    Attributes:
+        pattern: a regular expression, whose first group is the number; empty if a program has none.
+        shown: a line as people read it, with `N` for the number: `step N | loss …`.
+        label: what it counts, such as `step`; empty if the program does not say.
+        step: by how much it grows in an epoch.
+        are_passes: whether it counts passes over the data, of which parts are the same work with every batch size.
+        begins: whether a line begins an epoch, and does not end one.
+    """
+
+    pattern: str = ""
+    shown: str = ""
+    label: str = ""
+    step: float = 1.0
+    are_passes: bool = False
+    begins: bool = False
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote; other values are ignored."""
+        return cls(**{name: value[name] for name in cls.__dataclass_fields__ if name in value})
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def sentence(self) -> str:
+        """What an epoch is, in words."""
+        if not self.pattern:
+            return "no line of the output counts the work, so times are of whole runs, with their start-up"
+        plural = self.label if self.label in ("%", "") or self.label.endswith("s") else f"{self.label}s"
+        amount = f", {format_value(self.step)} {plural or 'counts'} each" if self.step != 1 else ""
+        return f"epochs are the lines `{self.shown}`{amount}"
