@@ -195,8 +195,8 @@ def work(send):
                 time.sleep(0.01)
             time.sleep(0.3)
         send(trial_ended("t-r0", 1, "failed", error={"message": f"of rank {rank.number}"}))
-    if sys.argv[2] == "exit" and rank.number == 2:
-        os._exit(7)
+    if sys.argv[2] == "kill" and rank.number == 2:
+        os.kill(os.getpid(), 9)
     place = " ".join([*map(os.environ.get, NAMES), "".join(rank.share("abcd")), str(rank.meet(rank.number))])
     send(trial_ended("t-r0", 1, "completed", warnings=[place]))
 
@@ -218,7 +218,7 @@ run_ranks(job, work, (lambda event: None) if node else show, fail)
     [
         ("well", [f"{rank} 4 {rank % 2} 2 {rank // 2} {('ab', 'cd')[rank % 2]} 0" for rank in range(4)]),
         ("error", ["1 of rank 1"]),
-        ("exit", ["2 the process exited with status 7"]),
+        ("kill", ["2 the process was ended by SIGKILL"]),
     ],
 )
 def test_ranks_of_two_nodes(tmp_path, ends, said):
