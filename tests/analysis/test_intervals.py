@@ -12,6 +12,7 @@ from raybench.analysis.intervals import (
     REPEATED_LOOKS,
     UNTIL_NARROW,
     Candidates,
+    Estimate,
     Sample,
     Stopping,
     TwoWayTable,
@@ -88,6 +89,7 @@ def test_runs_in_a_later_block_are_unpaired():
         Sample(each.repeat, each.value, "", 100.0 + each.repeat, 100.5 + each.repeat) for each in samples(NEW)
     )
     assert not difference(samples(BASE), later).paired
+    assert difference(samples(BASE)[::-1], samples(NEW)).paired, "whatever the order in which they are listed"
 
 
 def test_a_machine_is_one_sample():
@@ -105,6 +107,11 @@ def test_effect_of_one_pair():
     assert effect([pair]).mean == difference(*pair)
 
 
+def test_effects_allow_for_repeated_looks():
+    new, base = (samples(values, stopping=Stopping.of(REPEATED_LOOKS, 4)) for values in (NEW, BASE))
+    assert effect([(new, base)] * 2).mean.alpha == REPEATED_LOOKS[4][1]
+
+
 def test_effect_by_hand():
     """Two repeats of two sets: without what they share in a repeat, (n − 1)·m degrees of freedom."""
     table = TwoWayTable(np.array([[0.10, 0.14], [0.12, 0.10], [0.11, 0.12]]))
@@ -119,6 +126,21 @@ def test_effect_by_hand():
 def test_degrees_of_freedom_with_shared_repeats():
     table = TwoWayTable(np.array([[0.1, 0.101], [0.2, 0.199], [0.3, 0.302]]))
     assert table.mean.df == 2
+
+
+def test_dependence_on_groups_of_sets_is_an_analysis_of_variance():
+    table = TwoWayTable(np.array([[0.10, 0.14, 0.13], [0.12, 0.10, 0.16], [0.11, 0.12, 0.15], [0.10, 0.13, 0.17]]))
+    ratio = 4 * table.values.mean(axis=0).var(ddof=1) / table.ms_residual
+    assert table.dependence([0, 1, 2]) == pytest.approx(stats.f.sf(ratio, 2, 6))
+
+
+def test_errors_shrink_with_the_root_of_the_repeats():
+    assert Estimate(0.0, 0.1, 1e9).repeats_until(0.1, 4) == math.ceil(4 * 1.96**2)
+
+
+@pytest.mark.parametrize(("effects", "changes"), [((1, 2), False), ((-2, -1), False), ((-1, 1), True)])
+def test_sets_with_effects_of_both_signs(effects, changes):
+    assert TwoWayTable(np.array([effects] * 3) + np.arange(6.0).reshape(3, 2) ** 2 / 99).changes_sign() == changes
 
 
 def test_holm_stops_at_the_first_insignificant():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.made_up_runs import LEARNING, MadeUpGrid, by_label, change_epochs, effect_of
 
-from raybench.analysis.answer import Criterion
+from raybench.analysis.answer import Best, Criterion, Ratio, Status
 from raybench.core.job import Target
 from raybench.core.repeats import RepeatRule
 from raybench.reporting import frames
@@ -572,7 +572,9 @@ def test_a_lead_that_hangs_on_no_miss_is_said_so():
     grid = MadeUpGrid({"device": "cpu"}, target=TARGET)
     for device, seconds in (("cpu", 10), ("gpu", 2), ("tpu", 1)):
         grid.add({"device": device}, around(seconds, 5, 0.01))
-    said = str(best_texts(grid.answer())[0])
+    answer = grid.answer()
+    assert answer.best[0].is_open and answer.best[0].close == {1}
+    said = str(best_texts(answer)[0])
     assert "tpu beats gpu only if its runs never miss the target, which 5 runs cannot show." in said
 
 
@@ -596,6 +598,13 @@ def test_stopped_grid_is_incomplete():
     status = grid.answer().status
     assert status.is_stopped
     assert (status.planned, status.completed, status.endings) == (6, 5, {"not run": 1})
+    stops = {ending: Status(2, 1, {ending: 1}).is_stopped for ending in ("unfinished", "lost", "killed", "failed")}
+    assert stops == {"unfinished": True, "lost": True, "killed": True, "failed": False}
+
+
+def test_a_criterion_without_an_interval_leaves_the_best_open():
+    ratios = {Criterion.FASTEST: Ratio(2.0, 1.5, 2.5), Criterion.LEAST_ENERGY: Ratio(2.0)}
+    assert Best(1, 0, ratios).is_open
 
 
 def test_out_of_memory_is_no_row_without_reason():

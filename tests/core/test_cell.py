@@ -3,7 +3,7 @@ import json
 import pytest
 
 from raybench.core.cell import Cell, CellDevice, CellWorkload
-from raybench.core.identity import leaves
+from raybench.core.identity import is_inline, is_smoke, leaves
 from raybench.core.settings import MISSING, TRAINING
 
 TREE = {
@@ -96,3 +96,8 @@ def test_any_json_is_read(path, wrong):
 @pytest.mark.parametrize(("data", "name"), [("cifar10", "cnn"), ("cifar10-synthetic", "cnn-synthetic")])
 def test_the_shown_name_marks_synthetic_data(data, name):
     assert Cell.from_json({"workload": {"name": "cnn"}, "data": {"name": data}}).shown_name == name
+
+
+@pytest.mark.parametrize("suffixes", ["", "~inline", "~smoke", "~inline~smoke"])
+def test_the_name_of_a_grid_says_how_it_ran(suffixes):
+    assert (is_inline(f"g{suffixes}"), is_smoke(f"g{suffixes}")) == ("inline" in suffixes, "smoke" in suffixes)

@@ -101,7 +101,7 @@ def test_a_new_setting_keeps_the_cells_of_earlier_results(monkeypatch, given):
     monkeypatch.setattr("raybench.core.cell.Settings", More)
     now = Cell(engine=engine, settings=More.of(given))
     assert now.cell_id == earlier
-    assert More.from_json(written["settings"], is_complete=True) == now.settings
+    assert Cell.from_json(written).settings == now.settings
     changed = Cell(engine=engine, settings=More.of(given | ADAM | {"flag": True}))
     assert changed.cell_id != Cell(engine=engine, settings=More.of(given | ADAM)).cell_id
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from support.recorded_trial import make_trial
 
+from raybench.core.job import Budget
 from raybench.devices import KINDS, UNKNOWN, Assignment, open_device
 from raybench.engines import loop_facts
 from raybench.training.local import open_clock, program_device
@@ -28,6 +29,7 @@ def cuda(patch, wait, due_s):
     def event(*_, **__):
         made = SimpleNamespace(at=0.0)
         made.record = lambda stream=None: setattr(made, "at", max(due_s[0], time.perf_counter()))
+        made.synchronize = lambda: wait(made.at)
         made.elapsed_time = lambda other: 1000 * (other.at - made.at)  # torch's are in milliseconds
         return made
 
@@ -95,36 +97,67 @@ def test_every_adapter_is_here():
             assert open_device(kind, framework, Assignment([], (), 1)).synchronous and KINDS[kind].on_host
 
 
+@pytest.fixture
+def opened(monkeypatch, sleep):
+    """Opens a device whose work waits in a queue; returns it, and a function that submits a step of 2 s."""
+
+    def open_queue(name):
+        due_s = [0.0]
+
+        def wait(until=0.0):
+            sleep(max(0.0, (until or due_s[0]) - time.perf_counter()))
+
+        def submit():
+            due_s[0] = max(due_s[0], time.perf_counter()) + 2
+
+        QUEUES[name](monkeypatch, wait, due_s)
+        kind, framework = KIND_OF[f"raybench.devices.{name}"]
+        return program_device(framework, kind), submit
+
+    return open_queue
+
+
 @pytest.mark.parametrize("name", QUEUES)
-def test_an_epoch_waits_for_its_device(name, monkeypatch, sleep):
-    due_s = [0.0]
-    QUEUES[name](monkeypatch, lambda: sleep(max(0.0, due_s[0] - time.perf_counter())), due_s)
-    device = program_device(KIND_OF[f"raybench.devices.{name}"][1], KIND_OF[f"raybench.devices.{name}"][0])
+def test_an_epoch_waits_for_its_device(name, opened):
+    device, submit = opened(name)
     assert type(device).__qualname__ == name.partition(":")[2] and not device.synchronous
     trial, kept, _ = make_trial(2, device=device)
     for _ in trial.epochs():
         for _ in trial.steps(BATCHES):
-            due_s[0] = max(due_s[0], time.perf_counter()) + 2
+            submit()
     for epoch in kept.epochs:
         assert epoch["ledger"]["train"] + epoch["ledger"]["compile"] == 10
         assert epoch.get("device_s", {"train": 10})["train"] == 10
 
 
-def test_device_that_waits_for_input_is_idle(monkeypatch, sleep):
-    due_s = [0.0]
-    cuda(monkeypatch, lambda: sleep(max(0.0, due_s[0] - time.perf_counter())), due_s)
+@pytest.mark.parametrize(("name", "steps"), [("mps:Mps", 9), ("cuda:Cuda", 11)])
+def test_a_budget_waits_for_its_device(name, steps, opened, sleep):
+    """A CUDA GPU, whose steps can be waited for one by one, works while the host takes its 0.3 s."""
+    device, submit = opened(name)
+    trial, kept, _ = make_trial(None, device=device, budget=Budget(seconds=20))
+    for epoch in trial.epochs(1):
+        for _ in trial.steps(BATCHES * 9 if epoch else BATCHES):  # the first waits for steps of new shapes
+            sleep(0.3)
+            submit()
+    assert sum(epoch["steps"] for epoch in kept.epochs) == steps
 
+
+def test_device_is_idle_while_it_waits_for_input_or_is_evaluated(opened, sleep):
     def slow():
         for batch in BATCHES:
             sleep(3)
             yield batch
 
-    trial, kept, _ = make_trial(1, device=program_device("torch", "cuda"))
+    device, submit = opened("cuda:Cuda")
+    trial, kept, _ = make_trial(1, device=device)
     for _ in trial.epochs():
-        for _ in trial.steps(slow()):
-            due_s[0] = time.perf_counter() + 2
+        for number, _ in enumerate(trial.steps(slow())):
+            submit()
+            if number == 3:
+                with trial.evaluation():
+                    sleep(50)
     # The host waits for the first step, which has a new shape, before it loads the next batch.
-    assert kept.epochs[0]["device_s"] == {"train": 2 + 3 + 3 * 3 + 2, "input_wait": 3 + 3 * 1}
+    assert kept.epochs[0]["device_s"] == {"train": 2 + 3 + 2 * 3 + 2 + 2, "input_wait": 3 + 2 * 1, "evaluate": 50}
     assert kept.epochs[0]["ledger"]["input_wait"] == 5 * 3
 
 

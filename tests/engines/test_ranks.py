@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from support.declared import Training
-from support.small_training import pictures
+from support.torch_training import training
 from torch import distributed
 
 from raybench.core.rank import Rank
-from raybench.datasets.splits import Data
-from raybench.devices import Assignment, open_device
 from raybench.engines.batch_order import Augmentation, BatchSampler
 from raybench.engines.torch import engine
 from raybench.engines.torch.distributed import ProcessGroup
@@ -29,22 +26,20 @@ class Together(ProcessGroup):
         return sum(self._sums)
 
 
-def training(number, count):
-    device = open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
-    data = Data(pictures(), pictures(70, seed=1))
-    return Training("torch", WORKLOAD, data, device, rank=Rank(number, count), devices=count, replicas=count)
+def rank_of(number, count):
+    return training(WORKLOAD, rank=Rank(number, count), devices=count, replicas=count)
 
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_ranks_evaluate_every_example_once(monkeypatch, count):
-    alone = training(0, 1)
+    alone = rank_of(0, 1)
     expected, sums = {}, []
     for _ in alone.trial.epochs(1):
         expected = dict(alone.evaluate())
         break
     monkeypatch.setattr(engine, "ProcessGroup", lambda *_: Together(sums))
     for number in range(count):
-        one = training(number, count)
+        one = rank_of(number, count)
         for _ in one.trial.epochs(1):
             found = dict(one.evaluate())
             break
@@ -59,7 +54,7 @@ def test_ranks_share_each_batch_and_draw_other_numbers(monkeypatch):
         assert np.array_equal(np.concatenate([getattr(part, name) for part in parts], axis=1), getattr(epoch, name))
     seeds = []
     for number in range(2):
-        weights = [parameter.clone() for parameter in training(number, 2).model.parameters()]
+        weights = [parameter.clone() for parameter in rank_of(number, 2).model.parameters()]
         seeds.append((torch.initial_seed(), weights))
     assert seeds[0][0] != seeds[1][0], "dropout differs"
     assert all(map(torch.equal, seeds[0][1], seeds[1][1])), "the initial weights do not"

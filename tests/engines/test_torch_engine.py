@@ -6,8 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from support.declared import Training, part
+from support.declared import part
 from support.small_training import pictures
+from support.torch_training import WORKLOAD, network, training
 
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
@@ -18,24 +19,6 @@ from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, ste
 from raybench.workloads.base import Workload
 
 HERE = torch.device("cpu")
-
-
-def network():
-    return torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3, padding=1),
-        torch.nn.BatchNorm2d(8),
-        torch.nn.ReLU(),
-        torch.nn.Flatten(),
-        torch.nn.Linear(8 * 64, 2),
-    )
-
-
-WORKLOAD = Workload(model=network, dataset="digits", mean=(120.0, 125.0, 130.0), std=(60.0, 61.0, 62.0), name="test")
-
-
-def training(workload=WORKLOAD, data=None, device=None, **settings):
-    device = device or open_device("cpu", "torch", Assignment([], [], torch.get_num_threads()))
-    return Training("torch", workload, data or Data(pictures(), pictures(70, seed=1)), device, **settings)
 
 
 def metrics(**settings):

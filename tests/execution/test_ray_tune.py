@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import queue
 import shutil
 import signal
 import sqlite3
@@ -10,18 +11,22 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 from ray import tune
+from ray.exceptions import RayActorError
 from support import ROOT
 from support.outcomes import RecordingListener
 from support.processes import LOOPBACK, all_gone, listening
 
 import raybench
 from raybench.config import load_grid
+from raybench.core.ledger import training_s
+from raybench.execution.tune_grid import PlanSearcher, innermost
 from raybench.results.folder import ATTEMPTS, event_files, read_events
 from raybench.run import Options, run_grid
 
@@ -63,6 +68,8 @@ def train(trial, *, learning_rate: float):
             bytearray(1 << 60)
         if learning_rate == 0.7 and len(list(attempts)) == 1:
             kill("fork server", "worker")
+        for _ in trial.steps((time.sleep(0.01) for _ in range(2)), examples=1):
+            pass
         trial.log({"train/loss": float("nan") if learning_rate == 0.6 else 1.0})
 """
 
@@ -117,8 +124,11 @@ def test_each_trial_is_one_of_tune(outcome):
 
     analysis = tune.ExperimentAnalysis(str(result.folder / "tune"))
     last = analysis.dataframe().set_index("config/learning_rate")
-    assert last.loc[0.1, "epoch"] == 2 and 0 < last.loc[0.1, "epoch_s"] < 1 and last.loc[0.1, "train/loss"] == 1
+    of_first = [event["ledger"] for event in epochs if rates[event["trial"]] == 0.1]
+    assert last.loc[0.1, "epoch"] == 2 and last.loc[0.1, "train/loss"] == 1
+    assert last.loc[0.1, "epoch_s"] == training_s(of_first[-1]) > of_first[-1]["train"]
     assert {trial.config["learning_rate"] for trial in analysis.trials} == {*rates.values()}
+    assert {trial.config["learning_rate"] for trial in analysis.trials if trial.status == "ERROR"} == {0.2, 0.4, 0.7}
     assert {trial.config["device"] for trial in analysis.trials} == {"cpu"}
 
 
@@ -150,6 +160,35 @@ def test_only_what_the_machine_broke_is_tried_again(outcome):
     of_a_lost_worker = by_rate(result)[0.7].trial
     ends = [e["status"] for e in watch.events if e["event"] == "trial_ended" and e["trial"] == of_a_lost_worker]
     assert ends == ["lost", "completed"]
+
+
+def test_tune_waits_for_a_trial_only_while_none_runs():
+    waiting = queue.SimpleQueue()
+    searcher = PlanSearcher(waiting)
+    for config in ({"number": 1}, {"number": 2}):
+        threading.Timer(0.1, waiting.put, [config]).start()
+        assert searcher.suggest("a") == config and searcher.suggest("b") is None
+        searcher.on_trial_complete("a")
+    waiting.put(None)
+    assert searcher.suggest("c") == "FINISHED"
+
+
+def caused(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (caused(RuntimeError("of Tune"), caused(ValueError("of Ray"), KeyError("mine\nmore"))), "'mine\\nmore'"),
+        (caused(RuntimeError("of Tune"), RayActorError()), ""),
+        (ValueError(""), "ValueError"),
+        (None, ""),
+    ],
+)
+def test_an_error_of_tune_is_its_root_cause_unless_an_actor_is_lost(error, said):
+    assert innermost(error) == said
 
 
 def test_trials_start_in_the_plans_order(outcome):

@@ -17,13 +17,14 @@ from raybench.planning.plan import Check, Trial, WorkItem
 
 CPU = Hardware("cpu", "EPYC", 8, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, ids=("0", "1"))
-BOX = Node("box", (CPU, GPU), resources={"big": 2.0})
+TPU = Hardware("tpu", "TPU v5e", 4, ids=("0", "1", "2", "3"))
+BOX = Node("box", (CPU, GPU, TPU), resources={"big": 2.0})
 OTHER = Node("other", (CPU,))
 BOTH = ("box", "other")
 
 
-def work(name, cpus=8, accelerators=0, nodes=("box",), checks=(), needs=(), node_count=1, **resources):
-    hardware = GPU if accelerators else CPU
+def work(name, cpus=8, accelerators=0, nodes=("box",), checks=(), needs=(), node_count=1, chip=GPU, **resources):
+    hardware = chip if accelerators else CPU
     fit = Placement(
         hardware, nodes, cpus, accelerators, "2.13", resources=tuple(resources.items()), node_count=node_count
     )
@@ -55,6 +56,10 @@ def start_all(schedule, ahead=False):
 CASES = {
     "CPU trials own the node": ([work("a"), work("b")], ["starts a", "end a", "starts b", "end b", "finished"]),
     "a trial for each GPU": ([gpu("a"), gpu("b"), gpu("c")], ["starts a b", "end b", "starts c"]),
+    "a trial takes all chips of a TPU's host": (
+        [gpu("a", 2, chip=TPU), gpu("b", 2, chip=TPU)],
+        ["starts a", "end a", "starts b"],
+    ),
     "small ones do not overtake a large one": (
         [gpu("small"), work("large"), gpu("later")],
         ["starts small", "end small", "starts large", "end large", "starts later"],
@@ -92,7 +97,7 @@ CASES = {
         ["starts a", "lose a", "starts a", "lose a", "starts a", "lose a", "starts b"],
     ),
     "trials on two nodes take both, and hold both": (
-        [work("a"), work("b", nodes=BOTH, node_count=2), work("c", nodes=BOTH)],
+        [work("a"), work("b", cpus=2, nodes=BOTH, node_count=2), work("c", cpus=2, nodes=BOTH)],
         ["starts a", "end a", "starts b@box+other", "end b", "starts c"],
     ),
     "a user's own resource is counted": (
@@ -115,6 +120,10 @@ CASES = {
     "what waits for absent nodes is given up": (
         [work("a", checks="k")],
         ["present", "stranded", "give up a", "finished"],
+    ),
+    "the check of what is given up is not waited for": (
+        [work("a", checks="k"), work("b", nodes=("other",), needs="k")],
+        ["present other", "give up a", "starts b", "end b", "finished"],
     ),
     "the order is kept over several nodes": (
         [work("a"), work("b", nodes=BOTH), work("c", nodes=("other",)), work("d", nodes=BOTH), work("e")],
@@ -166,6 +175,9 @@ def test_the_next_trial_is_handed_out_while_one_runs():
     schedule = Schedule([work(name) for name in "abc"], [BOX])
     assert names_of(start_all(schedule, ahead=True)) == ["a", "b"]
     schedule.release("a-r0", 1)
+    schedule.present([])
+    assert not start_all(schedule, ahead=True), "its node is absent"
+    schedule.present(["box"])
     assert names_of(start_all(schedule, ahead=True)) == ["c"], "b runs now"
     assert schedule.put_back("c-r0", 1, counts=False)
     schedule.release("b-r0", 1)
@@ -182,6 +194,24 @@ def test_the_next_trial_is_handed_out_while_one_runs():
 def test_what_is_not_handed_out_ahead(later):
     schedule = Schedule([work("a", checks="k"), later], [BOX, replace(OTHER, hardware=())])
     assert names_of(start_all(schedule, ahead=True)) == ["a"]
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_device_whose_node_is_awaited(arrives):
+    more = iter([[work("more")]])
+    follows = lambda device, nodes: [work(device, nodes=("late",)) for _ in nodes]  # noqa: E731
+    schedule = Schedule([], [BOX], more=lambda: next(more, ()), wanted={"new": None}, arrived=follows)
+    assert not schedule.finished and not schedule.needs("late")
+    schedule.arrive("new", [replace(OTHER, name="late")] if arrives else [])
+    for name in ["new", "more"] if arrives else ["more"]:
+        assert names_of(start_all(schedule)) == [name] and schedule.needs("late") == (name == "new")
+        schedule.release(f"{name}-r0", 1)
+    assert schedule.finished
+
+
+def test_nothing_is_awaited_after_a_stop():
+    schedule = Schedule([work("a")], [BOX], wanted={"new": None}, more=lambda: [work("more")])
+    assert schedule.stop() == 1 and schedule.finished
 
 
 def test_exclusive_trials():

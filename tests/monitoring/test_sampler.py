@@ -16,6 +16,7 @@ from raybench.core.job import Job
 from raybench.devices.host import usable_cores
 from raybench.monitoring import Monitor
 from raybench.monitoring.host import family_usage
+from raybench.monitoring.summary import moment, summarize
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the numbers of processes come from /proc")
 
@@ -104,6 +105,12 @@ def test_only_the_time_of_epochs_counts(tmp_path, core):
         summary = audit.end()
     assert summary["within"] == "epochs"
     assert summary["seconds"] == pytest.approx(0.6, abs=0.15)
+
+
+def test_a_sample_counts_by_its_part_in_the_epochs():
+    sample = {"t": "2026-01-01T00:00:10Z", "seconds": 10.0, "busy_s": 12.0, "own_cpu_s": 9.0}
+    host = summarize([sample], (moment(sample["t"]) - 5, moment(sample["t"]) + 5))["host"]
+    assert host == {"busy_s": 6.0, "own_cpu_s": 4.5, "other_cpu_s": 1.5}
 
 
 STOPS = """

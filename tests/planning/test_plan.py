@@ -7,6 +7,7 @@ import pytest
 
 from raybench.config import load_grid
 from raybench.devices import Hardware
+from raybench.engines import FRAMEWORKS
 from raybench.engines.learning_rate import schedule
 from raybench.environments import Interpreter
 from raybench.errors import UsageError
@@ -266,6 +267,15 @@ def test_invalid_defaults_of_a_workload(plan_of, tmp_path):
 )
 def test_reasons_of_skipped_cells(plan_of, text, node, skips):
     assert [cell.skip for cell in plan_of(f"{HEAD}{text}\n", [node]).cells] == skips
+
+
+def test_cells_with_a_setting_that_their_engine_lacks_are_skipped(plan_of, monkeypatch):
+    record = FRAMEWORKS["tensorflow"]
+    declared = {name: values for name, values in record.settings.items() if name != "label_smoothing"}
+    monkeypatch.setitem(FRAMEWORKS, "tensorflow", replace(record, settings=declared))
+    plan = plan_of(f"{HEAD}axes: {{framework: [torch, tensorflow], label_smoothing: [0, 0.1]}}\n", [FULL])
+    reason = "raybench's tensorflow engine has no label_smoothing; remove it"
+    assert [cell.skip for cell in plan.cells] == [None, None, None, reason]
 
 
 def test_a_missing_framework_runs_in_its_environment(plan_of):

@@ -92,6 +92,7 @@ def test_run_of_a_log_has_what_its_columns_say():
     assert {name: row[name] for name in values if values[name] is not None} == {n: v for n, v in values.items() if v}
     assert (run.steady_s, run.epochs_s, run.time_to_target_s, run.total_price) == (1.5, 6.0, 6.0, 9.0)
     assert (run.energy_j, run.steady_energy_j, run.target_energy_j) == (11.0, 3.0, 11.0)
+    assert Run(trial="c-r0", host={"name": ""}).host_name is None, "not known"
     assert run.rates == {"tokens": pytest.approx(8 / 1.5)} and run.last_metrics == {"val/loss": 0.4}
 
 

@@ -114,6 +114,17 @@ def test_first_step_beyond_the_others_is_compilation(sleep):
     assert (epoch["ledger"]["compile"], epoch["ledger"]["train"]) == (9, 5)
 
 
+def test_an_error_is_in_the_innermost_section(sleep):
+    trial, _, ledger = make_trial(1)
+    with pytest.raises(KeyError), trial.section("data"), trial.section("checkpoint"):
+        raise KeyError
+    assert ledger.phase == "checkpoint"
+    sleep(5)
+    with trial.section("data"):
+        assert ledger.phase == "data", "the error was caught"
+    assert ledger.close()[0]["build"] == 5
+
+
 def test_compilation_in_a_section_counts_once(sleep, monkeypatch):
     monkeypatch.setattr(LoopFacts, "counts_compilation", True)
     monkeypatch.setattr(LoopFacts, "compile_ns", lambda loop: round(min(time.perf_counter(), 10) * 1e9))
@@ -125,8 +136,7 @@ def test_compilation_in_a_section_counts_once(sleep, monkeypatch):
     assert (kept.epochs[0]["ledger"]["compile"], kept.epochs[0]["ledger"]["train"]) == (10, 20)
 
 
-@pytest.mark.parametrize("evaluates", [True, False])
-def test_device_work_counts_where_it_began(monkeypatch, sleep, evaluates):
+def test_device_work_counts_where_it_began(monkeypatch, sleep):
     """A device that computes in the background: whoever ends a section, an epoch or what is before it waits for it."""
     due_s = [20.0]
     wait = lambda device: sleep(max(0.0, due_s[0] - time.perf_counter()))  # noqa: E731
@@ -134,23 +144,21 @@ def test_device_work_counts_where_it_began(monkeypatch, sleep, evaluates):
     trial, kept, ledger = make_trial(2)
     for _ in trial.epochs():
         due_s[0] = time.perf_counter() + 10
-        if evaluates:
-            with trial.evaluation():
-                due_s[0] = time.perf_counter() + 5
-    times = (10, 5) if evaluates else (10, 0)
-    assert [(epoch["ledger"]["train"], epoch["ledger"]["evaluate"]) for epoch in kept.epochs] == [times] * 2
+        with trial.evaluation():
+            due_s[0] = time.perf_counter() + 5
+    assert [(epoch["ledger"]["train"], epoch["ledger"]["evaluate"]) for epoch in kept.epochs] == [(10, 5)] * 2
     assert ledger.close()[0]["build"] == 20, "what was submitted before the first epoch"
 
 
-def test_an_epoch_of_ranks_ends_with_the_slowest(sleep):
+def test_an_epoch_of_ranks_begins_and_ends_with_the_slowest(sleep):
     set_rank(Rank(0, 2, meet=lambda value: sleep(3)))
     try:
-        trial, kept, _ = make_trial(1, world_size=2)
+        trial, kept, ledger = make_trial(1, world_size=2)
         for _ in trial.epochs():
             sleep(10)
     finally:
         set_rank(Rank())
-    assert kept.epochs[0]["ledger"]["train"] == 13
+    assert (ledger.close()[0]["build"], kept.epochs[0]["ledger"]["train"]) == (3, 13)
 
 
 def test_an_epoch_ends_after_steps_per_epoch():
@@ -249,9 +257,16 @@ def test_target_in_the_logged_unit_ends_training(bound, logged):
 def test_a_budget_ends_training_after_a_step(sleep, budget, epochs, trained):
     joules = lambda: 1000 + 2 * time.perf_counter()  # noqa: E731
     trial, kept, _ = make_trial(epochs, budget=Budget(**budget), read_joules=joules if "joules" in budget else None)
+
+    class Slow(list):
+        def __iter__(self):
+            for batch in super().__iter__():
+                sleep(0.25)
+                yield batch
+
     for _ in trial.epochs(1):
-        for _ in trial.steps(BATCHES):
-            sleep(1)
+        for _ in trial.steps(Slow(BATCHES)):
+            sleep(0.75)
         with trial.evaluation():
             sleep(1)
     assert [(epoch["steps"], int(epoch.get("partial", False))) for epoch in kept.epochs] == trained

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from importlib import metadata
 from pathlib import Path
@@ -12,12 +14,14 @@ from support import WORKLOADS
 from support.cells import make_cell
 from support.processes import all_gone
 
+from raybench.core.cell import Cell
 from raybench.core.events import OUTPUT, events_file
 from raybench.core.job import Job, Target
 from raybench.core.rank import Rank
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution.inline import run_job
+from raybench.trial.launch_ranks import timeout_error
 from raybench.workloads import read_workload
 
 
@@ -116,9 +120,6 @@ def test_rank_0_ends_training_at_the_target(template, tmp_path):
         ("killed", "", "lost", "Killed", "SIGKILL"),
         ("raising", "", "failed", "KeyError", "only in rank 1"),
         pytest.param("train", "greedy", "oom", "RuntimeError", "allocate", marks=pytest.mark.exhaustive),
-        pytest.param("train", "killed", "lost", "Killed", "SIGKILL", marks=pytest.mark.exhaustive),
-        pytest.param("train", "raising", "failed", "KeyError", "only in rank 1", marks=pytest.mark.exhaustive),
-        pytest.param("train", "leaving", "failed", "Exit", "exited with status 7", marks=pytest.mark.exhaustive),
         ("train", "hanging", "timeout", "Timeout", "rank 1 is at ranked.py:"),
         pytest.param("train", "stopped", "timeout", "Timeout", "rank 1 was stopped", marks=pytest.mark.exhaustive),
     ],
@@ -167,6 +168,82 @@ def test_killed_from_outside_leaves_nothing(template, tmp_path, whom):
     os.kill(pids[0] if whom == "rank 0" else children_of(template._process.pid)[0], signal.SIGKILL)
     assert list(run)[-1]["status"] == "lost"
     assert all_gone(pids.values())
+
+
+NODES = """
+import os, sys, time
+from pathlib import Path
+from raybench.core.cell import Cell
+from raybench.core.events import trial_ended
+from raybench.core.job import Job
+from raybench.core.ports import free_port
+from raybench.core.rank import current_rank
+from raybench.trial.launch_ranks import run_ranks
+
+NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+cell = Cell.from_json({"framework": "torch", "device": {"kind": "cpu", "devices": 4, "nodes": 2}})
+network = {"address": "127.0.0.1", "master_port": 1, "relay_port": free_port(), "relay_key": "secret"}
+
+def work(send):
+    rank = current_rank()
+    if sys.argv[2] == "error":
+        failed = Path(sys.argv[1], "failed")
+        if rank.number == 1:
+            failed.touch()
+        else:
+            while not failed.exists():
+                time.sleep(0.01)
+            time.sleep(0.3)
+        send(trial_ended("t-r0", 1, "failed", error={"message": f"of rank {rank.number}"}))
+    if sys.argv[2] == "kill" and rank.number == 2:
+        os.kill(os.getpid(), 9)
+    place = " ".join([*map(os.environ.get, NAMES), "".join(rank.share("abcd")), str(rank.meet(rank.number))])
+    send(trial_ended("t-r0", 1, "completed", warnings=[place]))
+
+def fail(status, error):
+    return trial_ended("t-r0", 1, status, error=error)
+
+def show(event):
+    error = event["error"]
+    print(error["rank"], error["message"]) if error else print(*event["warnings"], sep=os.linesep)
+
+node = int(os.fork() == 0)
+job = Job("t-r0", 1, 0, 0, cell, {"folder": ""}, "", sys.argv[1], node_rank=node, **network)
+run_ranks(job, work, (lambda event: None) if node else show, fail)
+"""
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("well", [f"{rank} 4 {rank % 2} 2 {rank // 2} {('ab', 'cd')[rank % 2]} 0" for rank in range(4)]),
+        ("error", ["1 of rank 1"]),
+        ("kill", ["2 the process was ended by SIGKILL"]),
+    ],
+)
+def test_ranks_of_two_nodes(tmp_path, ends, said):
+    """Without a framework: the place of each rank, its share of a node, and what rank 0 meets them with."""
+    command = [sys.executable, "-c", NODES, str(tmp_path), ends]
+    done = subprocess.run(command, start_new_session=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == said, done.stderr
+
+
+WAITS = """  File "/env/torch/distributed/work.py", line 9 in wait\n  File "/mine/a.py", line 5 in train\n"""
+RUNS = """  File "/mine/b.py", line 7 in load\n  File "/mine/a.py", line 5 in train\n"""
+
+
+@pytest.mark.parametrize(
+    ("stacks", "rank", "said"),
+    [
+        ([WAITS, RUNS], 1, "rank 0 waits at a.py:5; rank 1 is at b.py:7"),
+        ([None, WAITS], 0, "rank 0 was stopped by a signal; rank 1 waits at a.py:5"),
+        ([WAITS, WAITS], None, "rank 1 waits at a.py:5; which rank hangs is not known"),
+    ],
+)
+def test_the_rank_that_hangs_does_not_wait_for_others(stacks, rank, said):
+    job = Job("t-r0", 1, 0, 0, Cell(), {"folder": "/mine"}, "", "", timeout=8.0)
+    error = timeout_error(job, dict(enumerate(stacks)))
+    assert error.get("rank") == rank and error["message"].endswith(said)
 
 
 def test_ranks_share_the_cores():

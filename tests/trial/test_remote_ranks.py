@@ -70,7 +70,6 @@ def test_two_nodes_train_as_one_does(fork_server, nodes, tmp_path):
 @pytest.mark.parametrize(
     ("attribute", "status", "message"),
     [
-        ("raising", "failed", "only in rank 1"),
         ("killed", "lost", "SIGKILL"),
         ("hanging", "timeout", "rank 1 is at ranked.py:"),
     ],

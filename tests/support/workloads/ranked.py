@@ -86,7 +86,6 @@ def is_killed():
 TROUBLES = {
     "raising": raises,
     "killed": is_killed,
-    "leaving": lambda: os._exit(7),
     "greedy": lambda: torch.empty(1 << 60),
     "hanging": lambda: time.sleep(600),
     "stopped": lambda: os.kill(os.getpid(), signal.SIGSTOP),
