@@ -255,11 +255,13 @@ class RayExecutor:
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the schedule has nothing left."""
         callbacks = _pickled(self.callbacks)
+        grid = _Grid(self._start(), schedule, make_job, sink, tell)
         try:
-            _Grid(self._start(), schedule, make_job, sink, tell).run(callbacks)
+            grid.run(callbacks)
         except BaseException as error:
             self._end_ray()  # with the trials that run; the next grid starts it again
             if isinstance(error, ExecutionError):
+                grid.follow()
                 raise ExecutionError(f"{error}. {AGAIN}") from None
             raise
 
@@ -331,8 +333,7 @@ class _Grid:
                 self._start(assignment, callbacks)
             if message := self._ray.next_message():
                 self._handle(message)
-            for running in list(self._running.values()):
-                self._follow(running)
+            self.follow()
             stuck = [running for running in self._running.values() if not running.has_begun and self._lacks(running)]
             if not self._schedule.stranded and not stuck:
                 waits_since = time.monotonic()
@@ -388,6 +389,11 @@ class _Grid:
                 self._sent_code.add(sent)
                 code[node.address] = code_files(job)
         return {"job": job.to_json(), "code": code}
+
+    def follow(self) -> None:
+        """Pass on what the running trials have written."""
+        for running in list(self._running.values()):
+            self._follow(running)
 
     def _follow(self, running: _Running) -> None:
         """Pass on what the current job has written; after a check, start the next job."""
