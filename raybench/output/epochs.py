@@ -152,10 +152,11 @@ class Output:
             return False
         if any(kind.slots for kind in self._stamped + self._before):
             return False
+        steps = [kind for kind in self._before if kind.places[-1] < groups[-1][0].place]  # that do not follow the last
         parts, lengths = list[float](), list[int]()
         for group, following in pairwise(groups):
             bounds, length = (group[-1].place, following[0].place), max(1, following[0].at - group[-1].at)
-            if any(following[0].at - line.at > NEAR_END * length for line in _between(self._before, *bounds)):
+            if any(following[0].at - line.at > NEAR_END * length for line in _between(steps, *bounds)):
                 return False
             lengths.append(length)
             if lines := _between(self._after, *bounds):

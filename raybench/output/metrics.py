@@ -27,8 +27,8 @@ WORDS = {
 """What programs call a metric, by raybench's word of it; others keep their own."""
 
 PARTS = {
-    "train": r"train(?:ing)?|learn",
-    "val": r"val|valid|validat(?:ion|e|ing)|eval|evaluat(?:ion|e|ing)|dev",
+    "train": r"tr(?:ain(?:ing)?)?|learn",
+    "val": r"va|val|valid|validat(?:ion|e|ing)|eval|evaluat(?:ion|e|ing)|dev",
     "test": r"test(?:ing)?|^\s*\*(?= )",
 }
 """How programs name parts of the data; a metric without any is one of training."""
