@@ -7,7 +7,9 @@ import math
 import os
 import re
 import shlex
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -109,6 +111,14 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
     left_out = (*command.names, other_size, *(BY_TRIAL if command.reports else ()))
     values[ARGS] = {name: value for name, value in varied.items() if name not in left_out}
     return values | {SETTINGS_FILE: str(settings_file)}
+
+
+def _by_line(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which C programs, too, write a line when they print it, if the machine has `stdbuf`."""
+    if not (stdbuf := shutil.which("stdbuf")):
+        return dict(environ)
+    shown = subprocess.run([stdbuf, "-oL", "env", "-0"], env=environ, capture_output=True, check=False).stdout
+    return {**environ, **dict(item.split("=", 1) for item in os.fsdecode(shown).split("\0") if item)}
 
 
 class CommandRun:
@@ -238,7 +248,7 @@ class CommandRun:
             device = self._job.cell.device
             count = max(1, device.threads // device.devices_per_node)
             environ |= dict.fromkeys(THREAD_VARIABLES, str(count))
-        return environ | {name: fill(text, values) for name, text in self._command.env.items()}
+        return _by_line(environ | {name: fill(text, values) for name, text in self._command.env.items()})
 
     def _read(self, seconds: float) -> bool:
         """Take the new output; return whether there was some."""

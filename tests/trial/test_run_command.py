@@ -1,6 +1,7 @@
 """A command from its grid file to the journal: what it prints, what it reports, and how it ends."""
 
 import os
+import shutil
 import sys
 import tempfile
 import textwrap
@@ -103,6 +104,13 @@ def test_an_unknown_program_has_a_clock(project):
         assert attempt.output_clock.sentence() == "epochs are the lines `step N/… loss …`"
     started = [event["output_clock"] for event in project.events("trial_ended")]
     assert started[0] == started[1], "that of the first run"
+
+
+@pytest.mark.skipif(not shutil.which("stdbuf"), reason="needs stdbuf")
+def test_lines_of_a_c_program_arrive_when_they_are_printed(project):
+    loop = "for step in 1 2 3 4 5; do sleep 0.1; echo step $step loss 0.5; done | cut -b 1-"
+    attempt = project.one("", f"command: [sh, -c, '{loop}']")
+    assert [epoch.ledger["train"] > 0.05 for epoch in attempt.epochs] == [True] * 5
 
 
 def test_all_runs_have_the_clock_of_the_first(project):
