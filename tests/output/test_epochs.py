@@ -148,3 +148,12 @@ def test_lines_that_arrive_together_are_epochs_without_times():
     _clock, course = course_of([(3.0, f"epoch {number} loss {number}") for number in (1, 2, 3)], 4.0)
     assert [epoch.together for epoch in course.epochs] == [1, 2, 3]
     assert [epoch.metrics["train/loss"] for epoch in course.epochs] == [1, 2, 3]
+
+
+def test_training_goes_on_after_a_line_in_the_middle_of_an_epoch():
+    lines = [(epoch, f"Train Epoch: {epoch} [256/ 500 (51%)] Loss: 0.5") for epoch in range(1, 6)]
+    out = sorted(lines + [(at + 0.5, "Test set: Average loss: 0.4") for at, _ in lines])
+    _clock, course = course_of(out, 6.0)
+    ends = [epoch.end for epoch in course.epochs]
+    assert [seconds(course, "train", *pair) for pair in itertools.pairwise(ends)] == pytest.approx([1.0] * 4)
+    assert course.holds_evaluation
