@@ -46,7 +46,7 @@ _NOT_COUNTED = re.compile(
 
 _QUANTITY = re.compile(r"(?:ms|s|sec\w*|m|min|h|[KMG]i?B?|it/s|s/it|x)\b")
 _AFTER = re.compile(r"(?:st|nd|rd|th)?[- ]?([a-z]+)\b(?!/)", re.IGNORECASE)
-_ANY = {NUMBER: r"[-+\d.,einfaINFA]+", TIME: r"\S+(?: \S+)?", BAR: r"(?:\|[^|]*\||[^\s\w]+)"}
+_ANY = {NUMBER: r"[-+\d.,einfaINFA]+", TIME: r"\S+(?: \S+)?", BAR: r"(?:\|[^|]*\||\[[^]]*\]|[^\s\w]+)"}
 _COUNT = r"(\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 
 

@@ -39,7 +39,7 @@ NUMBERS = re.compile(
 )
 """Numbers of a line, as its group 1; dates and times of day are none."""
 
-_BARS = re.compile(r"\|[ █▏▎▍▌▋▊▉#]*\||[━█╸╺─]+|[=#>.]{4,}")
+_BARS = re.compile(r"\|[ █▏▎▍▌▋▊▉#]*\||\[[^\w\[\]]{4,}\]|[━█╸╺─]+|[=#>.]{4,}")
 _SHAPES = bytes.maketrans(b"123456789\t", b"000000000 ")
 
 

@@ -126,6 +126,12 @@ def test_counters(text, values, gaps, step, epochs, train_s, startup_s):
     assert sorted(trained)[len(trained) // 2] == pytest.approx(train_s, rel=0.05)
 
 
+def test_bars_of_any_length_are_lines_of_one_kind():
+    bars = [(2 + part / 10, f"Training: {10 * part:3d}% [{'-' * part:10}] ETA:  0:00:01") for part in range(11)]
+    clock, course = course_of(bars, 3.5)
+    assert (clock.label, len(course.epochs), course.moments[1][0]) == ("%", 10, 2e9)
+
+
 @pytest.mark.parametrize(
     "lines",
     [
