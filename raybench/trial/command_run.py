@@ -58,8 +58,10 @@ KEPT_LINES, SEARCHED_LINES = 20, 200
 _ROOT_CAUSE = re.compile(r"Root Cause .*?\brank +: (?P<rank>\d+).*?\bexitcode +: (?P<code>-?\d+)", re.DOTALL)
 """The rank that failed first, in the report of torchrun, which follows the output of the ranks."""
 
-_NOT_OF_CAUSE = re.compile(r"\[rank\d+\]: |Extension modules: ")
+_NOT_OF_CAUSE = re.compile(r"\s*(?:$|\[rank\d+\]: |Extension modules: )")
 """Beginnings of lines about the exception of a rank, which may follow from that of another one, and about a signal."""
+
+_TRACEBACK = "Traceback (most recent call last)"
 
 _THREAD = re.compile(r"(?:Current t|T)hread 0x.*\n")
 """The line before the stack of each thread, as `faulthandler` writes it."""
@@ -306,8 +308,10 @@ class CommandRun:
         if root := _ROOT_CAUSE.search("\n".join(lines)):
             who, code, of_rank = f"{who}: rank {root['rank']}", int(root["code"]), {"rank": int(root["rank"])}
             lines, prefix = [*takewhile(lambda line: _OF_TORCHRUN not in line, lines)], f"[rank{root['rank']}]: "
-        texts = [line.removeprefix(prefix).strip() for line in lines]
-        last = next((text for text in reversed(texts) if text and not _NOT_OF_CAUSE.match(text)), "")
+        texts = [line.removeprefix(prefix) for line in lines]
+        if traces := [number for number, text in enumerate(texts) if text.startswith(_TRACEBACK)]:
+            texts = [text for text in texts[traces[-1] + 1 :] if not text[:1].isspace()][:1]  # of several lines
+        last = next((text.strip() for text in reversed(texts) if not _NOT_OF_CAUSE.match(text)), "")
         details = f": {last[:300]}" if last else "" if root else ", without any output"
         output = "\n".join(lines[-KEPT_LINES:])
         memory.remove_limit()

@@ -306,6 +306,7 @@ CURRENT = "import raybench\ntrial = raybench.current_trial()\n"
 ENDS = {
     "exit status": ("print('one'); raise ValueError('no model')", "", "failed", "status 1: ValueError: no model"),
     "signal": ("import os; os.kill(os.getpid(), 11)", "", "failed", "script.py was ended by SIGSEGV: File "),
+    "lines": ("raise ValueError('no model\\nsee the manual')", "", "failed", "status 1: ValueError: no model"),
     "memory": ("raise MemoryError('Unable to allocate 2.00 GiB')", "", "oom", "Unable to allocate"),
     "rank": (
         "import os, time\nif os.environ['RANK'] == '1': raise ValueError('no data')\ntime.sleep(9)",
