@@ -120,8 +120,9 @@ class Output:
             self._sort(kind, groups, kind in users)
         if is_new and groups:
             self.clock = replace(self.clock, begins=self._begin_epochs(groups, ended))
+        size = 1.0 if is_listed else self.clock.step / typical_step([group[0].value for group in groups])
         is_listed = is_listed or self.clock.begins
-        positions = [*range(1, len(groups) + 1)] if is_listed else _positions(groups, self.clock.step)
+        positions = [(n + 1) / size for n in range(len(groups))] if is_listed else _positions(groups, self.clock.step)
         self._units = [_Unit(position, group) for position, group in zip(positions, groups, strict=True)]
 
     def _sort(self, kind: Kind, groups: Sequence[Sequence[Line]], is_users: bool) -> None:

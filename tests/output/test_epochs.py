@@ -163,3 +163,11 @@ def test_training_goes_on_after_a_line_in_the_middle_of_an_epoch():
     ends = [epoch.end for epoch in course.epochs]
     assert [seconds(course, "train", *pair) for pair in itertools.pairwise(ends)] == pytest.approx([1.0] * 4)
     assert course.holds_evaluation
+
+
+def test_short_epochs_that_a_line_begins_are_timed_together():
+    parts = [(0.0, "-- Generation {} --"), (0.009, "Max 5")]
+    out = [(2 + epoch / 100 + at, line.format(epoch + 1)) for epoch in range(40) for at, line in parts]
+    clock, course = course_of(out, 2.4)
+    assert (clock.begins, clock.step, len(course.epochs)) == (True, 2, 20)
+    assert course.epochs[4].end / 1e9 == pytest.approx(2.1)
