@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from raybench.config import load_grid
 from raybench.errors import UsageError
-from raybench.planning.resolve import model_options
-from raybench.workloads import read_workload
-
-
-@pytest.fixture
-def spec(tmp_path: Path):
-    path = tmp_path / "grid.yaml"
-    path.write_text("name: g\nworkload: imdb_lstm\nmodel: {recurrent_dropout: 0.2}\n")
-    return load_grid(path)
+from raybench.planning.node import probe_node
+from raybench.planning.plan import make_plan
 
 
 @pytest.mark.parametrize(
@@ -30,11 +24,13 @@ def spec(tmp_path: Path):
         ("resunet", {"skip": 1}, "1 is not allowed; use a text"),
     ],
 )
-def test_unknown_model_option_is_refused_with_its_line(spec, workload: str, chosen: dict, said: str) -> None:
+def test_unknown_model_option_is_refused_with_its_line(tmp_path, workload: str, chosen: dict, said: str) -> None:
+    (name,) = chosen
+    path = tmp_path / "grid.yaml"
+    path.write_text(json.dumps({"name": "g", "workload": workload, "model": chosen}, indent=0))
     with pytest.raises(UsageError) as caught:
-        model_options(spec, read_workload(workload, Path()), chosen)
-    name = next(iter(chosen))
-    assert str(caught.value) == f"{spec.source_path}:3:1: model.{name}: {said}"
+        make_plan(load_grid(path), [probe_node()], tmp_path)
+    assert str(caught.value) == f"{path}:4:1: model.{name}: {said}"
 
 
 def test_data_options_reach_the_data_and_the_model() -> None:

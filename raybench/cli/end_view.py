@@ -96,8 +96,7 @@ def _next(outcome: Outcome) -> list[str]:
     page = outcome.folder / HTML
     lines = [] if outcome.ran or outcome.interrupted else ["Nothing was left to run; --rerun runs trials again."]
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
-    command = outcome.plan.workload.command
-    if command and not command.reports and not command.metric_names and completed:
+    if outcome.plan.workload.guesses_metrics and completed:
         names = dict.fromkeys(name for each in completed for name in each.last_metrics)
         lines.append(
             f"Metrics {', '.join(names) or 'none'} recognized in the output; "

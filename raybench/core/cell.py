@@ -191,6 +191,12 @@ class Cell:
         return self.workload.form is not MISSING
 
     @property
+    def per_device_batch_size(self) -> Any:
+        """Examples of each batch on each device; `MISSING` if the size of a batch is not a setting."""
+        batch = self.settings.batch_size
+        return batch // self.device.world_size if isinstance(batch, int) else MISSING
+
+    @property
     def shown_name(self) -> str:
         """The display name of its workload, marked if its data are synthetic."""
         suffix = identity.SYNTHETIC if str(self.data.name).endswith(identity.SYNTHETIC) else ""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raybench.core.cell import COMMAND
 from raybench.core.text import join_words, plural
 from raybench.devices import KINDS, Hardware, frameworks, hosted, loop_frameworks, missing_precision
-from raybench.engines import ENGINES, FRAMEWORKS
+from raybench.engines import FRAMEWORKS
 from raybench.environments import NEEDED, environment_label, recipe_for
 from raybench.planning.node import Node
+from raybench.workloads import WorkloadInfo
+from raybench.workloads.info import DeclaredInfo
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class ResourceRequest:
         environment: its key (`environments.interpreter`).
         resources: Ray's custom resources.
         data: the data set that a node of a cluster must have, by name and digest.
-        form: of a workload whose loop is the user's: raybench's engine of the framework does not matter then.
+        form: the class of its workload.
     """
 
     kind: str
@@ -38,7 +39,7 @@ class ResourceRequest:
     environment: str = ""
     resources: tuple[tuple[str, float], ...] = ()
     data: tuple[str, str | None] | None = None
-    form: str = ""
+    form: type[WorkloadInfo] = DeclaredInfo
 
 
 class NeedsNode(str):
@@ -97,7 +98,7 @@ def find_placements(need: ResourceRequest, nodes: Sequence[Node]) -> list[Placem
         model, cpus, version, lock = kind
         accelerators = 0 if hosted(need.kind) else need.count
         devices, replicas = devices_and_replicas(need, model)
-        if replicas % devices and not need.form:
+        if need.form.divides_batch and replicas % devices:
             return f"replicas: {replicas} is not a multiple of the {devices} devices; use one, or remove replicas"
         placements.append(
             Placement(
@@ -119,7 +120,7 @@ def find_placements(need: ResourceRequest, nodes: Sequence[Node]) -> list[Placem
 
 def devices_and_replicas(need: ResourceRequest, model: str) -> tuple[int, int]:
     """The number of devices on which a trial computes, and of parts of its batches with their own batch statistics."""
-    if need.form:
+    if not need.form.divides_batch:
         return need.count * need.nodes, 1
     is_spread = FRAMEWORKS[need.framework].spreads
     devices = need.count * need.nodes * (KINDS[need.kind].devices_per_accelerator(model) if is_spread else 1)
@@ -133,16 +134,15 @@ def _cpus(need: ResourceRequest, node: Node, hardware: Hardware) -> int:
 
 def unsupported_reason(need: ResourceRequest) -> str | None:
     """The reason why no machine can run it in this release, or None."""
-    if not need.form and need.framework not in ENGINES:
-        return f"raybench has no engine for {need.framework}"
-    kind = KINDS[need.kind]
-    available = loop_frameworks(need.kind) if need.form else frameworks(need.kind)
+    kind, framework = KINDS[need.kind], FRAMEWORKS[need.framework]
+    available = need.form.runs_in(frameworks(need.kind), loop_frameworks(need.kind))
     if need.framework not in available:
+        if need.framework in loop_frameworks(need.kind):
+            return f"raybench has no engine for {need.framework}"
         return f"framework {need.framework} does not run on {need.kind}; use {join_words(available, 'or')}"
-    is_alone = need.form != COMMAND and not FRAMEWORKS[need.framework].spreads
-    if need.count > 1 and is_alone and (hosted(need.kind) or not need.form):
+    if need.count > 1 and not need.form.shares_batch(framework.spreads, hosted(need.kind)):
         return f"count {need.count} is not possible with framework {need.framework} on {need.kind}; use 1"
-    if need.nodes > 1 and need.form != COMMAND and not FRAMEWORKS[need.framework].has_ranks:
+    if need.nodes > 1 and not need.form.spans_nodes(framework.has_ranks):
         return f"nodes {need.nodes} is not possible with framework {need.framework}; use 1"
     if kind.counts and need.count not in kind.counts:
         return f"count {need.count} is not possible on {kind.label}; use {join_words([*map(str, kind.counts)], 'or')}"

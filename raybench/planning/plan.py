@@ -29,9 +29,6 @@ from raybench.planning.placement import ResourceRequest
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
 from raybench.results.grid_request import GridRequest, PlannedCell, device_names
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.command import placeholders
-
-MAX_NAMES = 5  # files of a workload that are named one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +140,11 @@ def notes(plan: Plan) -> Iterator[str]:
             f"{f' ({same})' if same else ''}."
         )
     workload = plan.workload
-    if workload.own_loop and not plan.spec.inputs:
-        names = [*workload.files]
-        names = names if len(names) < MAX_NAMES else [workload.name, f"{len(names) - 1} files that it uses"]
-        text = join_words([*names, *(["the command"] if workload.command else [])], "or")
+    if workload.edited and not plan.spec.inputs:
+        text = join_words([*workload.edited], "or")
         yield f"Editing {text} starts new trials; editing other files does so only if `inputs` in a grid file has them."
     cores = max((node.cores for node in plan.nodes), default=0)
-    writes_apart = workload.isolate or bool(workload.command and "output_dir" in workload.command.names)
-    if workload.own_loop and not writes_apart and any(c.fit and 2 * c.fit.cpus <= cores for c in plan.cells):
-        where = "{output_dir}" if workload.command else "trial.output_dir"
+    if (where := workload.shared_output) and any(c.fit and 2 * c.fit.cpus <= cores for c in plan.cells):
         yield f"Trials may run at once in {workload.folder}; let them write to {where}, or set `isolate: true`."
 
 
@@ -180,11 +173,10 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     for (noun, setting, number, cores), count in crowded.items():
         has = plural(cores, "core")
         yield f"{count} {of}: {number} {noun} on {has} wait for each other; set `{setting}: {cores}` or less"
-    command = plan.workload.command
-    if command and not plan.spec.environments and not any(node.address for node in plan.nodes):
-        program, path = command.arguments[0], [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-        found = shutil.which(program, path=os.pathsep.join(path))
-        if not [*placeholders(program)] and not found and "/" not in program:
+    program = plan.workload.program
+    if program and not plan.spec.environments and not any(node.address for node in plan.nodes):
+        path = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        if not shutil.which(program, path=os.pathsep.join(path)):
             yield f"there is no program {program!r} on this machine; check the first word of the command"
     files = [
         {os.path.normpath(Path(cell.workload.folder, name)) for name in cell.workload.files}
@@ -232,7 +224,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
     infos = {name: _workload(each) for name, each in versions.items()}
     if len(infos) > 1:  # commands have the names of their programs, and only runs of one workload are compared
         job = next(iter(versions.values())).name
-        infos = {name: replace(info, name=job) if info.command else info for name, info in infos.items()}
+        infos = {name: info.as_version(job) for name, info in infos.items()}
     locks = {
         name: [[key, *(node.interpreter(key).lock for node in nodes)] for key in versions[name].environments]
         for name in versions
@@ -325,8 +317,7 @@ def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
 
 def request_of(plan: Plan) -> GridRequest:
     """Return the request of a plan, as it is saved with an execution and reported."""
-    spec, command = plan.spec, plan.workload.command
-    metrics = sorted(command.metric_names if command else (), key=lambda name: name.startswith("train/"))
+    spec = plan.spec
     chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
     part = f"`{chosen}` leaves out {plan.left_out} of {len(plan.cells) + plan.left_out} configurations"
     return GridRequest(
@@ -348,7 +339,7 @@ def request_of(plan: Plan) -> GridRequest:
         workload=plan.workload.name,
         target=spec.target.plain() if spec.target else None,
         budget=spec.budget.amount if spec.budget else {},
-        metric=spec.metric or (spec.target.metric if spec.target else next(iter(metrics), "")),
+        metric=spec.metric or (spec.target.metric if spec.target else plan.workload.first_metric),
         unit=spec.unit or "",
         description=spec.description or "",
         text=spec.source_text or "",

@@ -12,37 +12,26 @@ from typing import Any, NamedTuple
 from raybench import datasets, engines
 from raybench.config import DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
-from raybench.config.parameters import used_settings
 from raybench.config.prices import Price
 from raybench.core.cell import (
-    COMMAND,
-    FUNCTION,
-    UNKNOWN_SETTINGS,
     Cell,
-    CellData,
     CellDevice,
     CellEngine,
     ComparedVersion,
-    Examples,
 )
 from raybench.core.identity import digest
-from raybench.core.settings import DEFAULTS, MISSING, PARAM, SETTINGS, TRAINING, Settings
-from raybench.core.text import join_words
+from raybench.core.settings import MISSING, PARAM, SETTINGS
 from raybench.devices import frameworks, hosted
 from raybench.devices.energy import energy_problem
 from raybench.engines.loop_facts import recognize
 from raybench.environments import recipe_for
-from raybench.errors import nearest
+from raybench.errors import WorkloadError, nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import NeedsNode, Placement, ResourceRequest, devices_and_replicas, find_placements
 from raybench.results.run_table import price_of
 from raybench.workloads import WorkloadInfo
-from raybench.workloads.command import OF_NODES, SPECIAL, arithmetic, fill
-from raybench.workloads.parameters import Parameter, key_of
-
-KEPT = ("epochs", "steps_per_epoch", "precision")
-"""Settings of a training function that are part of its cell if they are given, whether they are parameters or not."""
+from raybench.workloads.command import arithmetic, fill
 
 
 class ModelFlops(NamedTuple):
@@ -116,16 +105,22 @@ class Resolver:
         if info.held_out and self._available:
             self._available = {"train": self._available["train"] - info.held_out, "val": info.held_out}
         unlimited = {"epochs": MISSING} if spec.budget else {}
-        self._defaults = _defaults(info) | unlimited
+        self._defaults = info.cell_defaults | unlimited
         self._below = _explicit(spec)
         self._placement = cache(self._find_placements)
         self._settings_of = cache(lambda device: _explicit(spec.profile(device)))
+        # An accuracy of the user's own may be in percent.
+        target = spec.target.plain() if spec.target and "accuracy" in info.metric_names else None
+        if target and target.in_percent:
+            bound = max(target.at_least or 0, target.at_most or 0)
+            message = f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
+            raise spec.error("target", message)
         self._rules = [(rule.when, _explicit(rule.set)) for rule in spec.overrides]
 
     def cells(self, point: Point) -> list[ResolvedCell]:
         """The cells of a point: one for each kind of node that fits, or one without a placement."""
         profile, info = self._spec.profile(point["device"]), self._info
-        framework = recognize(info.libraries) if info.own_loop else (*frameworks(profile.kind), "torch")[0]
+        framework = (*frameworks(profile.kind), "torch")[0] if info.libraries is None else recognize(info.libraries)
         given = self._below | self._settings_of(point["device"])
         given |= {name: value for name, value in point.items() if name != "device"}
         for when, changes in self._rules:
@@ -151,8 +146,7 @@ class Resolver:
         devices, replicas = (fit.devices, fit.replicas) if fit else devices_and_replicas(need, "")
         resolved = {**requested, "replicas": replicas} | self._batch_sizes(given, requested, devices)
         skip = self._unsupported(profile.kind, resolved) or skip or self._without_energy(profile.kind, fit)
-        # The process of a training function has torchrun's variables if the grid has a count, even of 1.
-        is_told = devices > 1 or (self._info.is_function and not {"count", "nodes"}.isdisjoint(given))
+        is_told = devices > 1 or self._info.tells_devices(given)
         content = self._content(point["device"], profile, resolved, fit, devices if is_told else MISSING)
         return ResolvedCell(
             content=content,
@@ -222,9 +216,8 @@ class Resolver:
             raise self._spec.error(part, f"{total} is set, too; remove one")
         if total not in given and resolved.get(part):
             return {total: resolved[part] * devices}
-        batch, command = resolved.get(total), self._info.command
-        is_used = part in (command.names if command else self._info.parameters)
-        if not isinstance(batch, int) or (batch % devices and not is_used):
+        batch = resolved.get(total)
+        if not isinstance(batch, int) or (batch % devices and part not in self._info.arguments):
             return {}
         if batch % devices:
             raise self._spec.error(total, f"{batch} is not a multiple of the {devices} devices")
@@ -250,15 +243,10 @@ class Resolver:
 
     def _unsupported(self, kind: str, resolved: Mapping[str, Any]) -> str | None:
         """The reason why the command, or raybench's engine of the framework, cannot train this cell, or None."""
-        if (command := self._info.command) and hosted(kind) and resolved["count"] > 1 and "count" not in command.names:
-            return (
-                f"count {resolved['count']} has no effect: write {{count}} in the command, for its number of processes"
-            )
-        if command and resolved["nodes"] > 1 and not command.names & {*OF_NODES}:
-            names = join_words([f"{{{name}}}" for name in OF_NODES])
-            return f"nodes {resolved['nodes']} has no effect: write {names} in the command"
+        if reason := self._info.without_effect(resolved, hosted(kind)):
+            return reason
         framework = resolved["framework"]
-        if self._info.own_loop or framework not in engines.ENGINES:
+        if not self._info.frameworks or framework not in engines.ENGINES:
             return None
         if engines.FRAMEWORKS[framework].models not in self._info.frameworks:
             return f"{self._info.name} has no {framework} model"
@@ -288,7 +276,7 @@ class Resolver:
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         precision = resolved.get("precision")
-        if self._info.own_loop and precision not in PRECISION_NAMES:  # values of the user's own parameter
+        if precision not in PRECISION_NAMES:  # values of the user's own parameter
             precision = "fp32"
         return ResourceRequest(
             kind=profile.kind,
@@ -302,13 +290,13 @@ class Resolver:
             resources=tuple(sorted((profile.resources or {}).items())),
             data=(self._info.dataset, self._digest) if self._info.dataset else None,
             environment=self._spec.environment_key(resolved.get("environment")),
-            form=COMMAND if self._info.command else FUNCTION if self._info.own_loop else "",
+            form=type(self._info),
         )
 
     def _content(
         self, name: str, profile: DeviceProfile, resolved: Mapping[str, Any], fit: Placement | None, devices: Any
     ) -> Cell:
-        framework, own_loop = resolved["framework"], bool(self._info.own_loop)
+        framework = resolved["framework"]
         cpus: Any = fit.cpus if fit else resolved.get("cpus")  # None if no node fits
         device = CellDevice(
             kind=profile.kind,
@@ -320,17 +308,21 @@ class Resolver:
             nodes=resolved["nodes"] if resolved["nodes"] > 1 else MISSING,
             resources=profile.resources or MISSING,
         )
-        settings, params = self._own_values(resolved) if own_loop else (self._engine_settings(resolved), MISSING)
+        try:
+            data = self._info.data(resolved, self._digest, self._available)
+            settings, params = self._info.values(resolved, _irrelevant(resolved))
+        except WorkloadError as error:
+            raise self._spec.error(error.field, str(error)) from None
         engine = CellEngine(
             name=framework,
             framework_version=".".join(fit.framework_version.split(".")[:2]) if fit else None,
-            libraries=self._libraries(framework, fit) if own_loop else MISSING,
+            libraries=MISSING if self._info.libraries is None else self._libraries(framework, fit),
             environment=resolved.get("environment") or MISSING,
             lock=(fit.lock if fit else "") or MISSING,
         )
         target = self._spec.target if self._spec.stop_at_target else None
         return Cell(
-            data=self._data(resolved),
+            data=data,
             device=device,
             engine=engine,
             framework=framework,
@@ -344,71 +336,17 @@ class Resolver:
             params=params,
         )
 
-    def _engine_settings(self, resolved: Mapping[str, Any]) -> Settings:
-        no_effect = _irrelevant(resolved)
-        effective = {name: value for name, value in resolved.items() if name not in no_effect}
-        check_training(self._spec, self._info, effective)
-        options = model_options(self._spec, self._info, resolved.get("model") or {})
-        return Settings.of({**DEFAULTS, **effective, "model": options})
-
-    def _own_values(self, resolved: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-        command, parameters = self._info.command, self._info.parameters
-        needed = command.names if command else {name for name, each in parameters.items() if each.required}
-        for name in sorted(needed - {name.removeprefix(PARAM) for name in resolved} - set(SPECIAL)):
-            message = f"a configuration has no value for {name}, which {self._info.name} uses; set one for all"
-            raise self._spec.error("workload", message)
-        if command:
-            used = {name: resolved[name] for name in used_settings(command, resolved)}
-        else:
-            used = {name: resolved[name] for name in KEPT if resolved.get(name, MISSING) is not MISSING}
-            for name, parameter in parameters.items():
-                key = key_of(name)
-                used |= {key: parameter.converted(resolved[key])} if resolved.get(key, MISSING) is not MISSING else {}
-            if "per_device_batch_size" in used:
-                used["batch_size"] = resolved["batch_size"]
-        settings = {name: value for name, value in used.items() if name in TRAINING and value is not None}
-        params = {name.removeprefix(PARAM): value for name, value in used.items() if name.startswith(PARAM)}
-        return replace(UNKNOWN_SETTINGS, **settings), params
-
-    def _data(self, resolved: Mapping[str, Any]) -> CellData:
-        """The data set; a user's own loop loads its data itself."""
-        if self._info.own_loop:
-            return CellData(name=self._info.name)
-        examples = Examples(**self._examples(resolved))
-        return CellData(name=self._info.dataset or self._info.name, digest=self._digest, examples=examples)
-
     def _libraries(self, framework: str, fit: Placement | None) -> dict[str, str]:
         """Versions of further libraries that the files import; unknown in a different environment."""
         if fit is None or fit.environment:
             return {}
         distributions = _distributions()
-        packages = {name: distributions[name][0] for name in self._info.libraries if name in distributions}
+        packages = {name: distributions[name][0] for name in self._info.libraries or () if name in distributions}
         return {
             name: ".".join(metadata.version(package).split(".")[:2])
             for name, package in packages.items()
             if package != engines.FRAMEWORKS[framework].package
         }
-
-    def _examples(self, resolved: Mapping[str, Any]) -> dict[str, int | None]:
-        """The number of examples used of each split; None for all of a number that is not yet known."""
-        requested = {**self._info.examples, **(resolved.get("examples") or {})}
-        counts = {split: requested.get(split) or self._available.get(split) for split in ("train", "val")}
-        name = self._info.dataset or self._info.name
-        for split, count in counts.items():
-            available = self._available.get(split)
-            if count and available and count > available:
-                raise self._spec.error(f"examples.{split}", f"{count} is not allowed; {name} has {available}")
-        train, batch, replicas = counts["train"], resolved["batch_size"], resolved["replicas"]
-        parts = resolved["gradient_accumulation"]
-        for divisor, noun in ((replicas, "replicas"), (replicas * parts, f"parts (gradient_accumulation {parts})")):
-            if batch % divisor:
-                raise self._spec.error(
-                    "batch_size", f"{batch} is not a multiple of the {divisor} {noun}; use one that is"
-                )
-        if train and batch > train:
-            message = f"{batch} is larger than the training set of {train} examples; use a smaller one"
-            raise self._spec.error("batch_size", message)
-        return counts
 
 
 TORCH_NAMES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
@@ -416,17 +354,6 @@ TORCH_NAMES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 PRECISION_NAMES = SETTINGS["precision"].names
 """Values of `precision` that a device may lack."""
-
-
-def _defaults(info: WorkloadInfo) -> dict[str, Any]:
-    """The settings of a cell that the grid does not give."""
-    if not info.own_loop:
-        return {**DEFAULTS, **info.defaults}
-    if info.command:
-        has_epochs = info.command.clock != "program" or info.command.counts_epochs
-        return {"warmup_epochs": DEFAULTS["warmup_epochs"] if has_epochs else 0, "count": 1, "nodes": 1}
-    parameters = {key_of(name): parameter.default for name, parameter in info.parameters.items() if parameter.known}
-    return {"warmup_epochs": DEFAULTS["warmup_epochs"], "count": 1, "nodes": 1} | parameters
 
 
 @cache
@@ -445,38 +372,3 @@ def _explicit(settings: GridSettings) -> dict[str, Any]:
     """The settings and parameters written by the user, without defaults, as axes are called."""
     params = {f"{PARAM}{name}": value for name, value in getattr(settings, "params", {}).items()}
     return settings.model_dump(include=settings.model_fields_set & SETTINGS.keys()) | params
-
-
-def check_training(spec: GridSpec, info: WorkloadInfo, resolved: Mapping[str, Any]) -> None:
-    """Check that a cell's settings suit its workload."""
-    if resolved.get("label_smoothing") and info.own_loss:
-        raise spec.error("label_smoothing", f"needs cross-entropy, but {info.name} has its own loss; remove it")
-    schedule = resolved.get("schedule")
-    is_relative = isinstance(schedule, Mapping) and (schedule.get("stretch") or schedule["name"] == "cosine")
-    if spec.budget and not resolved.get("epochs") and is_relative:
-        message = "the schedule of the learning rate stretches over all epochs, whose number a budget leaves open"
-        raise spec.error("budget", f"{message}; add `epochs`, or `schedule: constant`")
-    # An accuracy of the user's own may be in percent.
-    target = spec.target.plain() if spec.target and "accuracy" in info.metric_names else None
-    if target and target.in_percent:
-        bound = max(target.at_least or 0, target.at_most or 0)
-        message = f"{bound:g} is not allowed for accuracy; use a fraction from 0 to 1, such as {bound / 100:g}"
-        raise spec.error("target", message)
-
-
-def model_options(spec: GridSpec, info: WorkloadInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The model options set by a grid that differ from the defaults, each of its default's type."""
-    options = {}
-    for name, value in chosen.items():
-        default = info.options.get(name)
-        option = Parameter(type(default).__name__, default=default)
-        if name not in info.options:
-            hint = nearest(name, info.options) if info.options else "the model has no options"
-            problem: str | None = f"not an option of {info.name}'s model; {hint}"
-        else:
-            problem = option.problem(value)
-        if problem:
-            raise spec.error(f"model.{name}", problem)
-        if value != default:
-            options[name] = option.converted(value)
-    return options

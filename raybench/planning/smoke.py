@@ -91,18 +91,9 @@ def _small_values(info: WorkloadInfo, moves: bool) -> dict[str, Callable[[Any], 
     """The function that makes a value small, by setting; `moves`: trials of accelerators run on the CPU."""
     small: dict[str, Callable[[Any], Any]] = {**_SMALL, "model": partial(_small_model, info.options)}
     if moves:
-        on_cpu = loop_frameworks("cpu") if info.own_loop else frameworks("cpu")
+        on_cpu = info.runs_in(frameworks("cpu"), loop_frameworks("cpu"))
         small["framework"] = lambda name: name if name in on_cpu else on_cpu[0]
-    if info.command:  # the arguments of `smoke` make it short
-        kept = {
-            "batch_size",
-            "count",
-            "examples",
-            "per_device_batch_size",
-            *(() if info.command.reports else ("epochs", "steps_per_epoch")),
-        }
-        small = {name: function for name, function in small.items() if name not in kept}
-    return small
+    return {name: function for name, function in small.items() if name not in info.unshrunk}
 
 
 def _small_model(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -114,20 +105,22 @@ def _small_model(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> Map
 
 def _defaults(info: WorkloadInfo) -> dict[str, Any]:
     """Small values of settings that a grid may leave to the workload."""
-    values: dict[str, Any] = {"threads": 1}
-    if not info.command or info.command.reports:
-        values |= {"epochs": EPOCHS, "steps_per_epoch": STEPS}
-    if not info.own_loop:
-        batch = info.defaults.get("batch_size") or SETTINGS["batch_size"].default
-        values |= {"batch_size": _batch(batch), "examples": EXAMPLES}
-    return values
+    batch = info.defaults.get("batch_size") or SETTINGS["batch_size"].default
+    values = {
+        "threads": 1,
+        "epochs": EPOCHS,
+        "steps_per_epoch": STEPS,
+        "batch_size": _batch(batch),
+        "examples": EXAMPLES,
+    }
+    return {name: value for name, value in values.items() if name in info.applied}
 
 
 def _short(spec: GridSpec, info: WorkloadInfo) -> Any:
     """The workload; a command with its arguments for a smoke run."""
     if not isinstance(spec.workload, Command):
         return spec.workload
-    if spec.workload.smoke is None and not (info.command and info.command.reports):
+    if spec.workload.smoke is None and "epochs" not in info.applied:
         message = "--smoke needs arguments that make the command short; add them, such as `smoke: [--epochs=1]`, to it"
         raise spec.error("workload", message)
     return spec.workload.model_copy(update={"command": [*spec.workload.command, *(spec.workload.smoke or ())]})

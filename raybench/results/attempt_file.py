@@ -51,7 +51,7 @@ def _event(kind: str, names: str, *own: tuple[Any, ...]) -> Any:
 
 _PLAIN = "seed request_id origin label grid profile target host"
 _SHARED = "machine decay_check roofline all_reduce versions hardware runtime_conditions"  # many attempts have the same
-_OF_COMMAND = "command matched unmatched output_clock holds_evaluation first_output_s"
+_OF_COMMAND = "command matched unmatched output_clock holds_evaluation first_metric_s"
 _OF_END = f"ledger wall template_import communication warnings error {_OF_COMMAND}"
 _Started = _event(
     "trial_started",

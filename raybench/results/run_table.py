@@ -165,7 +165,7 @@ class Run:
             `unmatched`: a message for each that matched none.
         output_clock: the lines that count a command's work (`raybench.results.output_clock`); None without a command.
         holds_evaluation: whether the time of its epochs includes evaluations.
-        first_output_s: seconds from the start of a command to its first line.
+        first_metric_s: seconds from the start of a command to its first line with a metric.
         ledger: seconds in each section, over the whole process.
         hardware: `memory_bytes` of its device, and `driver` if it has one.
         audit: summary of the run conditions (`raybench.monitoring`); None if they were not monitored.
@@ -189,7 +189,7 @@ class Run:
     clock: str = ""
     output_clock: OutputClock | None = None
     holds_evaluation: bool = False
-    first_output_s: float | None = None
+    first_metric_s: float | None = None
     command: str = ""
     matched: Mapping[str, Any] = field(default_factory=dict)
     unmatched: list[str] = field(default_factory=list)

@@ -44,10 +44,11 @@ from raybench.trial.program import (
     send_signal,
     status_of,
 )
-from raybench.trial.run import PER_DEVICE, per_device_batch_size
-from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
+from raybench.workloads.info import CommandInfo
 from raybench.workloads.parameters import PASSED
+
+PER_DEVICE = "per_device_batch_size"
 
 STARTED = "RAYBENCH_TRIAL_STARTED"
 """The environment variable with the time at which the trial began, by the host's monotonic clock."""
@@ -92,7 +93,7 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
     names = [name for name in (*cell.to_json().get("settings", {}), *command.given) if name in PASSED]
     settings = {name: getattr(cell.settings, name, MISSING) for name in dict.fromkeys(names)}
     varied = {name: value for name, value in settings.items() if value is not MISSING} | dict(cell.params or {})
-    if (per_device := per_device_batch_size(cell)) is not MISSING:
+    if (per_device := cell.per_device_batch_size) is not MISSING:
         varied |= {PER_DEVICE: per_device}
     values = varied | {
         "count": cell.device.devices_per_node,
@@ -127,9 +128,8 @@ class CommandRun:
     """A run of a command, as on a further node of a trial: its output is only kept. Subclasses find its epochs."""
 
     def __init__(
-        self, job: Job, info: WorkloadInfo, send: Send, channel: Path, started_ns: int, warnings: list[str]
+        self, job: Job, info: CommandInfo, send: Send, channel: Path, started_ns: int, warnings: list[str]
     ) -> None:
-        assert info.command
         self._job, self._info, self._command, self._send = job, info, info.command, send
         self._channel, self._started_ns, self._warnings = channel, started_ns, warnings
         self._is_stopping = False

@@ -27,7 +27,7 @@ from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.command_run import STARTED
 from raybench.trial.failure import failure
 from raybench.trial.journal import TrialJournal, misuse, options_of
-from raybench.workloads import WorkloadInfo
+from raybench.workloads import read_info
 from raybench.workloads.own_files import record_late_modules
 
 GLOO_RELEASE = 0.2
@@ -64,7 +64,7 @@ class _Process:
         self._writer = Writer(channel, rank.local_number, rank.local_count)
         self._warnings: list[str] = []
         self._checkpoints = Checkpoints(self._job, self._warnings)
-        self._info = WorkloadInfo.from_json(self._job.workload)
+        self._info = read_info(self._job.workload)
         self._journal = _Journal(self._job, self._send, self._ledger, self._checkpoints, self._warnings)
         self.trial = Trial(options_of(self._job), self._journal, self._open_clock)
         self._journal.trial, self._journal.writer = self.trial, self._writer

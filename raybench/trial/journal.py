@@ -71,7 +71,7 @@ def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) 
     message = message or trial._loop.misuse()
     if not message:
         return None
-    where = {"where": f"{info.file}:{info.function_line}"} if info.is_function else {}
+    where = {"where": info.place} if info.place else {}
     return {"type": "UsageError", "message": message, "phase": "train", **where}
 
 

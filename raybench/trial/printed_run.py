@@ -62,7 +62,7 @@ class PrintedRun(CommandRun):
         self._seconds = dict.fromkeys(State, 0.0)
         self._cpu: list[tuple[int, float]] = []
         self._children_s = children_cpu_s()
-        self._begin_ns = self._first_ns = self._read_ns = self._look_ns = self._show_ns = self._until_ns = 0
+        self._begin_ns = self._read_ns = self._look_ns = self._show_ns = self._until_ns = 0
         self._is_new = False
         self._limit_s = (self._job.budget.seconds if self._job.budget else None) or math.inf
         self._due_ns = 0.0 if self._job.budget else math.inf
@@ -83,7 +83,6 @@ class PrintedRun(CommandRun):
     def _take(self, stream: int, chunk: bytes, at_ns: int) -> None:
         self._is_new |= self._transcript.add(stream, chunk, at_ns)
         self._read_ns = at_ns if chunk else self._read_ns
-        self._first_ns = self._first_ns or self._read_ns
 
     def _look(self) -> None:
         now, program = time.perf_counter_ns(), self._program
@@ -231,13 +230,15 @@ class PrintedRun(CommandRun):
         matched = {name: kind.before[0] for name, kind in self._transcript.matched.items() if kind.at}
         recognized = {slot.name: kind.text(0) for kind in self._transcript.kinds for slot in kind.slots or ()}
         metrics = {name for event in self._events for name in event["metrics"]}
+        measured = [kind for kind in self._transcript.kinds if kind.slots] + [*self._transcript.matched.values()]
+        first_ns = min((kind.at[0] for kind in measured if kind.at), default=0)
         matched = {name: line for name, line in recognized.items() if name in metrics} | matched
         return {
             **super().evidence(),
             "clock": clock,
             "output_clock": None if EPOCH in self._command.metrics else asdict(self._clock),
             "holds_evaluation": self._course.holds_evaluation,
-            **({"first_output_s": (self._first_ns - self._begin_ns) * NANO} if self._first_ns else {}),
+            "first_metric_s": (first_ns - self._begin_ns) * NANO if first_ns else None,
             "matched": {name: line[:MAX_QUOTED] for name, line in matched.items()},
             "unmatched": [self._unmatched(name) for name, kind in self._transcript.matched.items() if not kind.at],
         }

@@ -11,11 +11,9 @@ from typing import Any
 
 from raybench import datasets
 from raybench.core import events, memory
-from raybench.core.cell import Cell
 from raybench.core.job import Job, Recipe
 from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
-from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.datasets.splits import Data, hold_out
 from raybench.devices import Device
@@ -30,12 +28,10 @@ from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.failure import end_event, failure
 from raybench.trial.journal import Send, TrialJournal, misuse, options_of
 from raybench.trial.opening import keep_others_offline, open_assigned, opening
-from raybench.workloads import WorkloadInfo, load_workload
+from raybench.workloads import WorkloadInfo, load_workload, read_info
 from raybench.workloads.base import Workload
+from raybench.workloads.info import FunctionInfo
 from raybench.workloads.own_files import record_late_modules, working_folder
-from raybench.workloads.parameters import PASSED
-
-PER_DEVICE = "per_device_batch_size"
 
 NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
 
@@ -49,7 +45,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     ledger = ledger or Ledger()
     device: Device | None = None
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
-    info = WorkloadInfo.from_json(job.workload)
+    info = read_info(job.workload)
     checkpoints = Checkpoints(job, warnings)
     journal: TrialJournal | None = None
     trial: Trial | None = None
@@ -106,8 +102,8 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
 
 def training_of(job: Job, info: WorkloadInfo) -> Callable[[Trial, Device, LoopFacts], Engine | None]:
     """The training of a job: the user's own function, or that of a declared workload, which returns its engine."""
-    if info.is_function:
-        function, arguments = load_workload(info, job.code_folder), arguments_of(info, job)
+    if isinstance(info, FunctionInfo):
+        function, arguments = load_workload(info, job.code_folder), info.keywords(job.cell)
 
         def call(trial: Trial, device: Device, loop: LoopFacts) -> None:
             function(trial, **arguments)
@@ -131,30 +127,9 @@ def drop_unmeasured(sections: dict[str, float]) -> None:
             sections.pop(name, None)
 
 
-def per_device_batch_size(cell: Cell) -> Any:
-    """Examples of each batch on each device; `MISSING` if the size of a batch is not a setting."""
-    batch = cell.settings.batch_size
-    return batch // cell.device.world_size if isinstance(batch, int) else MISSING
-
-
-def arguments_of(info: WorkloadInfo, job: Job) -> dict[str, Any]:
-    """The keyword arguments of the function; those that are its defaults are left to it."""
-    cell = job.cell
-    others = {"framework": cell.framework, "threads": cell.device.threads, PER_DEVICE: per_device_batch_size(cell)}
-    arguments = {}
-    for name, parameter in info.parameters.items():
-        if name in PASSED:
-            value = others[name] if name in others else getattr(cell.settings, name)
-        else:
-            value = (cell.params or {}).get(name, MISSING)
-        if value is not MISSING and not (parameter.known and value == parameter.default):
-            arguments[name] = value
-    return arguments
-
-
 def workload_of(job: Job) -> Workload:
     """Load the workload of a job, with the model options of its cell; a user's file is run here."""
-    workload: Workload = load_workload(WorkloadInfo.from_json(job.workload), job.code_folder)
+    workload: Workload = load_workload(read_info(job.workload), job.code_folder)
     return workload.with_options(job.cell.settings.model)
 
 
@@ -172,7 +147,7 @@ def load_data(job: Job, workload: Workload) -> Data:
     if workload.data:
         data = workload.data(root)
     else:  # the plan may have put a synthetic data set in the place of the workload's own
-        dataset = datasets.get(str(WorkloadInfo.from_json(job.workload).dataset))
+        dataset = datasets.get(str(read_info(job.workload).dataset))
         if dataset.generator and dataset.official_digest != job.cell.data.digest:
             raise DataError(f"{dataset.name} is not the same in the trial's environment: {dataset.hint}")
         data = dataset.load(root)

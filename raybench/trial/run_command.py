@@ -23,7 +23,8 @@ from raybench.trial.opening import open_assigned, opening
 from raybench.trial.printed_run import PrintedRun
 from raybench.trial.reported_run import ReportedRun
 from raybench.trial.run import NOT_KEPT
-from raybench.workloads import WorkloadInfo
+from raybench.workloads import read_info
+from raybench.workloads.info import CommandInfo
 from raybench.workloads.own_files import working_folder
 
 
@@ -32,9 +33,8 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     ledger = ledger or Ledger()
     started_ns = ledger.started
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
-    info = WorkloadInfo.from_json(job.workload)
-    command = info.command
-    assert command
+    info = read_info(job.workload)
+    assert isinstance(info, CommandInfo)
     status, error = TrialStatus.COMPLETED, None
     run: CommandRun | None = None
     device: Device | None = None
@@ -43,8 +43,8 @@ def run_command(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         job = replace(job, code=str(folder))
         try:
             device = open_assigned(job)
-            send(events.trial_started(job.trial, job.attempt, **opening(job, device), clock=command.clock))
-            kind = CommandRun if job.node_rank else ReportedRun if command.reports else PrintedRun
+            send(events.trial_started(job.trial, job.attempt, **opening(job, device), clock=info.command.clock))
+            kind = CommandRun if job.node_rank else ReportedRun if info.command.reports else PrintedRun
             run = kind(job, info, send, Path(channel), started_ns, warnings)
             status, error = run.run()
         except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,3 +48,9 @@ class Parameter:
     def converted(self, value: Any) -> Any:
         """A value in its type: a whole number becomes a float."""
         return float(value) if self.type == "float" and type(value) is int else value
+
+
+def with_other_batch_size(names: Iterable[str]) -> frozenset[str]:
+    """The names, with both sizes of a batch if one is there: each follows from the other."""
+    given, sizes = frozenset(names), frozenset({"batch_size", "per_device_batch_size"})
+    return given if sizes.isdisjoint(given) else given | sizes

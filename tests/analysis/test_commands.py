@@ -82,7 +82,7 @@ def test_runs_with_different_clocks_are_not_compared(change):
 
 
 def test_whole_runs_have_a_caution_with_the_share_of_their_start():
-    answer = answer_of({}, {}, clock="run", first_output_s=12.0)
+    answer = answer_of({}, {}, clock="run", first_metric_s=12.0)
     (caution,) = [each for each in answer.trust.cautions if each.code == "whole_run"]
     assert "may be 60%" in caution.text and caution.mark in answer.configurations[1].cautions
     assert answer.unit.name == "run"

@@ -330,7 +330,7 @@ def test_nodes_of_two_models_are_two_devices(plan_of):
         ({"kind": "cuda", "count": 4}, "needs 4 x CUDA GPU; server has 2"),
         ({"cpus": 64}, "needs 64 cores; server has 16"),
         ({"precision": "tf32"}, "precision tf32 is not available on cpu, only on cuda"),
-        ({"framework": "mindspore"}, "raybench has no engine for mindspore"),
+        ({"framework": "jax"}, "raybench has no engine for jax"),
         (
             {"kind": "cuda", "replicas": 1, "count": 2},
             "replicas: 1 is not a multiple of the 2 devices; use one, or remove replicas",

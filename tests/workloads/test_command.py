@@ -1,9 +1,11 @@
 """The placeholders of a command, and the files that it names."""
 
+import json
+
 import pytest
 
 from raybench.errors import WorkloadError
-from raybench.workloads import read_workload
+from raybench.workloads import read_info, read_workload
 from raybench.workloads.command import ARGS, Command, fill, filled, placeholders
 
 
@@ -131,4 +133,4 @@ def test_what_changes_results_changes_the_digest(folder):
 
 def test_it_is_the_same_as_plain_values(folder):
     found = info(folder, "python", "train.py", env={"A": "{a}"}, metrics={"val/a": "(a)"}, given=("a",))
-    assert type(found).from_json(found.to_json()) == found
+    assert read_info(json.loads(json.dumps(found.to_json()))) == found

@@ -11,7 +11,7 @@ from support import WORKLOADS
 from raybench import Workload, workloads
 from raybench.core.cell import CellWorkload
 from raybench.errors import DataError, WorkloadError
-from raybench.workloads import WorkloadInfo, load_workload, read_workload
+from raybench.workloads import load_workload, read_info, read_workload
 from raybench.workloads.parameters import Parameter
 
 DECLARED = """
@@ -62,7 +62,7 @@ def problem(folder, reference):
 
 def sent(info):
     """The information as another process receives it."""
-    return WorkloadInfo.from_json(json.loads(json.dumps(info.to_json())))
+    return read_info(json.loads(json.dumps(info.to_json())))
 
 
 def test_a_built_in_workload(tmp_path):
@@ -187,7 +187,7 @@ def train(trial, *, batch_size: int, lr: float | None = None, hidden=COUNT, path
 def test_parameters_have_a_type_and_a_default(tmp_path):
     write(tmp_path, FUNCTIONS)
     info = read_workload("w.py:train", tmp_path)
-    assert info.is_function and info.function_line == 12
+    assert info.place == "w.py:12" or info.place.endswith("/w.py:12")
     assert info.parameters == {
         "batch_size": Parameter("int"),
         "lr": Parameter("float", False, None, True),
@@ -240,7 +240,7 @@ def test_a_trial_needs_numpy_and_its_framework_only(tmp_path):
         "for name in ('ray', 'mlflow', 'pydantic', 'click', 'rich', 'pooch', 'requests', 'filelock', 'scipy'):\n"
         "    sys.modules[name] = None\n"
         "from raybench import datasets, workloads\n"
-        "info = workloads.WorkloadInfo.from_json(json.load(sys.stdin))\n"
+        "info = workloads.read_info(json.load(sys.stdin))\n"
         "workload = workloads.load_workload(info, Path(sys.argv[1]))\n"
         "print(len(datasets.get(workload.dataset).load(Path()).train))\n"
     )

@@ -127,12 +127,9 @@ def short_epochs(run: Run) -> Iterator[Finding]:
 def whole_run(run: Run) -> Iterator[Finding]:
     """No line of a command's output counts its work: times are those of whole runs, with their start-up."""
     if run.clock == "run" and run.wall:
-        quiet = min(1.0, (run.first_output_s or run.wall) / run.wall)
-        share = (
-            f"may be {quiet:.0%} of the run (until its first line)" if quiet < 1 else "has a share that is not known"
-        )
-        text = f"no line counts the work: times are of whole runs, with their start-up, which {share}"
-        yield Finding(text, quiet, too_long=quiet / (1 - quiet) if quiet < 1 else None)
+        share = min(1.0, (run.first_metric_s or run.wall) / run.wall)  # training had begun by that line
+        text = f"no line counts the work: times are of whole runs, of which their start-up may be {share:.0%}"
+        yield Finding(text, share, too_long=share / (1 - share) if share < 1 else None)
 
 
 @detects("allow more epochs, or make epochs or steps shorter, so that training ends at the budget", caution=True)
