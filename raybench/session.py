@@ -230,7 +230,7 @@ class Session:
         return self._with_checks(todo)
 
     def _begin(self) -> Execution:
-        """Record what this execution is asked for, before its first trial."""
+        """Record the request of this execution, before its first trial."""
         request = self._request
         execution = self._execution = Execution.begin(
             self._origin, request.text, request.to_json(), self._options.rerun
@@ -270,8 +270,8 @@ class Session:
             self._writer.put(event)
         self._view.event(event)
         stops = self._common_failure.stops(event) and not self._options.keep_going
-        if stops and (left := self._schedule.stop()):
-            self.tell(ALL_FAIL.format(left=left, total=self._todo))
+        if stops and (removed := self._schedule.stop()):
+            self.tell(ALL_FAIL.format(left=removed, total=self._todo))
         error = event.get("error") or {}
         is_local = not any(node.address for node in self._plan.nodes)
         if event.get("status") == TrialStatus.LOST and error.get("disk_full") and is_local:
@@ -294,7 +294,7 @@ class Session:
             if page:
                 self._writer.put_file(page)
             message = f"Updating MLflow (for at most {PATIENCE_S:.0f} s)"
-            self._writer.close(progress=lambda left: self._view.end(f"{message}: {left} left"))
+            self._writer.close(progress=lambda events: self._view.end(f"{message}: {events} left"))
 
     def _close_executor(self) -> None:
         """Close the executor and load the report's libraries meanwhile, because ending Ray is mostly waiting."""

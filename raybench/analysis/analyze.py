@@ -64,7 +64,7 @@ def analyze(
 
 
 class Grid:
-    """The runs of a grid in one unit of work, with what is compared; everything that is said of it comes from here.
+    """The runs of a grid in one unit of work, and which of them are compared: the source of all statements about it.
 
     Args:
         runs: all attempts at its trials; those of other configurations are ignored.

@@ -20,15 +20,15 @@ class ParityRow:
 
     Attributes:
         first, last: the epochs, from 1.
-        own, other: means over the runs of the configuration and of the reference.
+        mean, reference_mean: over the runs of the configuration and of the reference.
         difference: the configuration's minus the reference's; its interval holds for all rows of the pair together.
     """
 
     metric: str
     first: int
     last: int
-    own: float
-    other: float
+    mean: float
+    reference_mean: float
     difference: Estimate
 
     @property
@@ -42,45 +42,46 @@ class ParityRow:
 class ParityPair:
     """A configuration compared with its reference."""
 
-    own: Configuration
-    other: Configuration
+    configuration: Configuration
+    reference: Configuration
     rows: tuple[ParityRow, ...]
 
     @property
     def differs(self) -> bool | None:
         """Whether a row differs; None if the noise of no row is known."""
-        known = [row.differs for row in self.rows if row.differs is not None]
-        return any(known) if known else None
+        verdicts = [row.differs for row in self.rows if row.differs is not None]
+        return any(verdicts) if verdicts else None
 
 
 def parity(answer: Answer) -> list[ParityPair]:
     """Compare each configuration of a grid with its reference, by all losses that both logged, else by the metric."""
     pairs = []
-    for own in answer.configurations:
-        if own.reference in (None, own.index):
+    for configuration in answer.configurations:
+        if configuration.reference in (None, configuration.index):
             continue
-        other = answer.configurations[own.reference or 0]
-        names = [name for name in own.metrics if name in other.metrics]
+        reference = answer.configurations[configuration.reference or 0]
+        names = [name for name in configuration.metrics if name in reference.metrics]
         losses = [name for name in names if name.endswith("loss")] or [name for name in names if name == answer.metric]
-        rows = [row for name in losses for row in _rows(name, own, other)]
+        rows = [row for name in losses for row in _rows(name, configuration, reference)]
         rows = [replace(row, difference=replace(row.difference, alpha=ALPHA / len(rows))) for row in rows]
         if rows:
-            pairs.append(ParityPair(own, other, tuple(rows)))
+            pairs.append(ParityPair(configuration, reference, tuple(rows)))
     return pairs
 
 
-def _rows(metric: str, own: Configuration, other: Configuration) -> Iterator[ParityRow]:
+def _rows(metric: str, configuration: Configuration, reference: Configuration) -> Iterator[ParityRow]:
     """Yield epochs 1, 2, 3 to 4, 5 to 8 and so on, so that the first losses and the whole curve are seen."""
-    curves = [[{int(n): value for n, _, value in run.curve(metric)} for run in side.runs] for side in (own, other)]
+    both = configuration, reference
+    curves = [[{int(n): value for n, _, value in run.curve(metric)} for run in side.runs] for side in both]
     end = min(max((epoch for curve in side for epoch in curve), default=0) for side in curves)
     first = last = 1
     while first <= end:
         sides = [_means(side, first, min(last, end)) for side in curves]
-        values = [each.value for side in sides for each in side]
+        values = [sample.value for side in sides for sample in side]
         step = max(rounding(values), FLOAT32_STEP * max(map(abs, values), default=0.0))
-        if found := difference(sides[0], sides[1], step**2 / 12):
-            means = [fmean(each.value for each in side) for side in sides]
-            yield ParityRow(metric, first, min(last, end), means[0], means[1], found)
+        if estimate := difference(sides[0], sides[1], step**2 / 12):
+            means = [fmean(sample.value for sample in side) for side in sides]
+            yield ParityRow(metric, first, min(last, end), means[0], means[1], estimate)
         first, last = last + 1, 2 * last
 
 

@@ -270,7 +270,8 @@ def _of_work(answer: Answer, timed: Sequence[Measured], matching: Matching) -> I
     changed = [axis for axis in matching.axes if changes_work(axis, runs)]
     assumed = [axis for axis in matching.axes if assumes_work(axis, runs)]
     if assumed and is_printed:
-        text = f"an epoch of the program is taken to be the same work with every value of {_axes(assumed)}"
+        noun = "a run" if all(run.clock == "run" for run in runs) else "an epoch"
+        text = f"{noun} of the program is taken to be the same work with every value of {_axes(assumed)}"
         remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"
         ranked = any(Criterion.FASTEST in each.ratios and each.other is not None for each in answer.best)
         yield _concerning(differing(assumed), "assumed_work", text, remedy, ranked)

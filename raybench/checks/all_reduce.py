@@ -9,7 +9,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
 from raybench.core.cell import Cell
-from raybench.core.identity import digest
 from raybench.core.job import Job
 from raybench.core.rank import current_rank
 from raybench.trial.opening import open_assigned
@@ -29,11 +28,6 @@ def subject(cell: Cell) -> dict[str, Any]:
     """The fields of a cell that determine the network and the devices."""
     tree = cell.to_json()
     return {"framework": tree["framework"], "engine": tree["engine"], "device": tree["device"]}
-
-
-def key(cell: Cell) -> str:
-    """Identity of the check of a cell, and of all cells that share it."""
-    return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
 
 def describe(cell: Cell) -> str:

@@ -19,6 +19,7 @@ from raybench.checks import all_reduce, roofline, weight_decay
 from raybench.core.cell import Cell
 from raybench.core.events import Event
 from raybench.core.files import write_atomic
+from raybench.core.identity import digest
 from raybench.core.job import Job
 from raybench.core.text import error_line
 from raybench.datasets.paths import user_cache
@@ -76,9 +77,7 @@ class PretrialChecks:
         for work in todo:
             cell = work.trial.cell
             if cell.cell_id not in keys:
-                keys[cell.cell_id] = [
-                    Check(name, _CHECKS[name].key(content)) for name, content in _checks(cell).items()
-                ]
+                keys[cell.cell_id] = [Check(name, check_key(name, content)) for name, content in _checks(cell).items()]
             checks = keys[cell.cell_id]
             missing = tuple(check for check in checks if check.key not in planned)
             planned.update(check.key for check in missing)
@@ -97,23 +96,29 @@ class PretrialChecks:
             return check_job(replace(job, cell=cell), check, grid, labels)
         labels = {}
         checked, flops = _checks(work.trial.cell), work.trial.cell.flops
-        if weight_decay.NAME in checked and (decay := self._ended.get(weight_decay.key(checked[weight_decay.NAME]))):
+        ended = {name: self._ended.get(check_key(name, cell)) for name, cell in checked.items()}
+        if decay := ended.get(weight_decay.NAME):
             verdict = {"passed": decay.get("passed"), "factor": decay.get("factor"), "says": verdict_of(decay)}
             labels |= {"decay_check": {"key": decay["trial"], **verdict}}
-        if roofline.NAME in checked and (rates := self._ended.get(roofline.key(checked[roofline.NAME]))):
+        if rates := ended.get(roofline.NAME):
             precision = {"precision": checked[roofline.NAME].settings.precision}
             stated = {"stated": {"unit": flops.unit, "flops": flops.per_unit}} if flops else {}
-            found: dict[str, Any] = {name: rates[name] for name in ("work", "probes") if name in rates}
-            fields = found or {"missing": _reason(rates)}
+            measured: dict[str, Any] = {name: rates[name] for name in ("work", "probes") if name in rates}
+            fields = measured or {"missing": _reason(rates)}
             labels |= {"roofline": {"key": str(rates.get("trial"))} | fields | precision | stated}
-        if all_reduce.NAME in checked and (network := self._ended.get(all_reduce.key(checked[all_reduce.NAME]))):
+        if network := ended.get(all_reduce.NAME):
             labels |= {"all_reduce": {name: network[name] for name in ("bytes", "gb_per_s") if name in network}}
         return replace(job, labels={**job.labels, **labels}, resume=self._last_epochs.get(job.trial))
 
     def warnings(self, cells: Iterable[Cell]) -> list[str]:
         """Warnings about the weight-decay checks that cells need and that have no result; runs have the others."""
-        events = [self._ended.get(key) for key in dict.fromkeys(map(weight_decay.key, cells))]
+        events = [self._ended.get(key) for key in dict.fromkeys(check_key(weight_decay.NAME, cell) for cell in cells)]
         return [decay_warning(event) for event in events if event and "passed" not in event]
+
+
+def check_key(name: str, cell: Cell) -> str:
+    """Return the identity of a check of a cell, and of all cells that share it."""
+    return f"{name}-{digest({'version': _CHECKS[name].VERSION, **_CHECKS[name].subject(cell)})}"
 
 
 def _cache_file() -> Path:

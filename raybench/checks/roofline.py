@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from raybench.core.cell import Cell
-from raybench.core.identity import digest
 from raybench.core.job import Job
 from raybench.core.rank import current_rank
 from raybench.devices import Device, hosted
@@ -57,11 +56,6 @@ def subject(cell: Cell) -> dict[str, Any]:
         **({} if cell.has_own_loop else work),
         **{name: value for name, value in settings.to_json().items() if value not in ({}, False)},
     }
-
-
-def key(cell: Cell) -> str:
-    """Identity of the check of a cell, and of all cells that share it."""
-    return f"{NAME}-{digest({'version': VERSION, **subject(cell)})}"
 
 
 def describe(cell: Cell) -> str:

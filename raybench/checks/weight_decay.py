@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from raybench.core.cell import Cell
-from raybench.core.identity import digest
 from raybench.core.job import SUM_OVER_REPLICAS, Job, Recipe
 from raybench.core.settings import DECAY_FORM, SETTINGS, TRAINING
 from raybench.core.version import __version__
@@ -27,6 +26,9 @@ from raybench.trial.opening import open_assigned
 from raybench.workloads.base import Workload
 
 NAME = "weight_decay"
+VERSION = __version__
+"""Version of the check: it is made once for a version of raybench, and of the framework."""
+
 RULE = frozenset(name for name, setting in SETTINGS.items() if DECAY_FORM in setting.affects)
 """The settings under test; all others have their defaults in the probe."""
 
@@ -57,11 +59,6 @@ def subject(cell: Cell) -> dict[str, Any]:
         "device": {name: value for name, value in device.items() if isinstance(value, (str, int))},
         **cell.settings.only(RULE).to_json(),
     }
-
-
-def key(cell: Cell) -> str:
-    """Identity of the check: it is made once for a version of raybench and of the framework."""
-    return f"{NAME}-{digest({'version': __version__, **subject(cell)})}"
 
 
 def describe(cell: Cell) -> str:

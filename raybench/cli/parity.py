@@ -52,10 +52,10 @@ def command(sources: tuple[str, ...], results: Path, grid: str | None, baseline:
 def _print(pair: ParityPair) -> None:
     from raybench.cli.console import page, print_list
 
-    own, other = pair.own, pair.other
+    labels = pair.configuration.label, pair.reference.label
     console = page()
-    console.print(f"{own.label} against {other.label}: {VERDICTS[pair.differs]}", style="italic", soft_wrap=True)
-    heads = ("metric", "epochs", own.label, other.label, "difference", "verdict")
+    console.print(f"{' against '.join(labels)}: {VERDICTS[pair.differs]}", style="italic", soft_wrap=True)
+    heads = ("metric", "epochs", *labels, "difference", "verdict")
     print_list(console, heads, [_texts(row) for row in pair.rows], right=heads[1:5])
 
 
@@ -64,4 +64,4 @@ def _texts(row: ParityRow) -> tuple[str, ...]:
     difference = f"{row.difference.value:+.3g}" + (f" ({ends[0]:+.3g} to {ends[1]:+.3g})" if ends else "")
     epochs = f"{row.first}" if row.first == row.last else f"{row.first}–{row.last}"
     verdict = {None: "unknown", True: "differs", False: "not seen to differ"}[row.differs]
-    return row.metric, epochs, f"{row.own:.4g}", f"{row.other:.4g}", difference, verdict
+    return row.metric, epochs, f"{row.mean:.4g}", f"{row.reference_mean:.4g}", difference, verdict

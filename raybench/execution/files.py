@@ -87,17 +87,17 @@ def local_code(job: Job, contents: Mapping[str, bytes]) -> str:
 
 def take_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the files of an ended attempt, the smallest first, by their relative paths; remove its folder."""
-    left, sent = [], 0
+    too_large, sent = [], 0
     events_file(folder).unlink(missing_ok=True)  # the driver has received its events
     for path in sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size):
         sent += path.stat().st_size
         if sent > MAX_SENT_BYTES:
-            left.append(f"{path}\n")
+            too_large.append(f"{path}\n")
         else:
             yield path.relative_to(folder).as_posix(), path.read_bytes()
             path.unlink()
-    if left:
-        yield LEFT, "".join(left).encode()
+    if too_large:
+        yield LEFT, "".join(too_large).encode()
         return
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):

@@ -42,7 +42,7 @@ from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.files import FileTail, code_files, put_file
 from raybench.execution.ray_settings import (
     CLUSTER_SETTINGS,
-    OWN,
+    CONFIG_KEY,
     RAY_PROGRAMS,
     RAY_SETTINGS,
     private_to_user,
@@ -370,10 +370,10 @@ class _Grid:
         self._running[running.key] = running
         trial, attempt = running.key
         axes, repeat = assignment.work.trial.cell.axes, assignment.work.trial.repeat
-        own = {"trial": trial, "attempt": attempt, "nodes": [node.address for node in assignment.nodes]}
-        own["label"] = f"{configuration_label(axes, axes)}, repeat {repeat + 1}"
+        values = {"trial": trial, "attempt": attempt, "nodes": [node.address for node in assignment.nodes]}
+        values["label"] = f"{configuration_label(axes, axes)}, repeat {repeat + 1}"
         requested = [_requested(assignment, node) for node in assignment.nodes]
-        config = {**plain(axes), "repeat": repeat + 1, OWN: own}
+        config = {**plain(axes), "repeat": repeat + 1, CONFIG_KEY: values}
         self._ray.send("start", key=running.key, config=config, requested=requested, **self._message(running))
 
     def _job(self, assignment: Assignment, check: Check | None) -> Job:

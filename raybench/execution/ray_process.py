@@ -56,7 +56,7 @@ from ray.cloudpickle import loads  # noqa: E402
 
 from raybench.execution.node_server import Key, NodeServer  # noqa: E402
 from raybench.execution.ray_nodes import RayNodes, has_autoscaler  # noqa: E402
-from raybench.execution.ray_settings import MEMORY, OWN  # noqa: E402
+from raybench.execution.ray_settings import CONFIG_KEY, MEMORY  # noqa: E402
 from raybench.execution.tune_grid import LOSSES, innermost, run_trials, server_name  # noqa: E402
 from raybench.planning.node import Node  # noqa: E402
 
@@ -137,7 +137,7 @@ class GridServer:
             elif kind == "begin":
                 self._begin(**request)
             elif kind == "start":
-                self._starter(request["config"][OWN]["nodes"]).submit(self._start, **request)
+                self._starter(request["config"][CONFIG_KEY]["nodes"]).submit(self._start, **request)
             elif kind == "continue":
                 self._starter(request["addresses"]).submit(self._accept, **request)
             elif kind == "want":
@@ -219,14 +219,14 @@ class GridServer:
         self, key: Key, config: dict[str, Any], requested: Sequence[Mapping[str, float] | None], **job: Any
     ) -> None:
         """Send the first job of a trial to its nodes, then hand the trial to Tune."""
-        addresses = config[OWN]["nodes"]
+        addresses = config[CONFIG_KEY]["nodes"]
         if self._accept(key, addresses, **job):
             try:
                 bundles = [self._ray_nodes.bundle(*pair) for pair in zip(addresses, requested, strict=True)]
             except KeyError:  # a node was just lost
                 self._ended(key, True)
                 return
-            config[OWN]["node_ids"], config[OWN]["bundles"] = zip(*bundles, strict=True)
+            config[CONFIG_KEY]["node_ids"], config[CONFIG_KEY]["bundles"] = zip(*bundles, strict=True)
             self._waiting.put(config)
 
     def _accept(

@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-OWN = "raybench"
-"""Key of a trial's config in Tune with raybench's own values; all others are those of the grid's axes."""
+CONFIG_KEY = "raybench"
+"""Key of a trial's config in Tune that has raybench's values; all other keys are axes of the grid."""
 
 RAY_SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
@@ -24,7 +24,7 @@ RAY_SETTINGS = {
 }
 """Environment variables of Ray and Tune, set before they are imported unless the user has set them."""
 
-CLUSTER_SETTINGS = {"RAY_NUM_REDIS_GET_RETRIES": "5"}  # seconds instead of a minute until a refused token is told
+CLUSTER_SETTINGS = {"RAY_NUM_REDIS_GET_RETRIES": "5"}  # a refused token is reported after seconds, not a minute
 """Environment variables of a client of a cluster."""
 
 MEMORY = {"_memory": 1 << 30}

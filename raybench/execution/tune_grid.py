@@ -26,7 +26,7 @@ from raybench.core.ledger import training_s
 from raybench.core.status import TrialStatus
 from raybench.execution.node_server import Key
 from raybench.execution.ray_nodes import NODE_ID
-from raybench.execution.ray_settings import OWN
+from raybench.execution.ray_settings import CONFIG_KEY
 
 LOSSES = (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError)
 """Errors of a call whose actor, or the node of it, is lost or not there yet."""
@@ -45,7 +45,7 @@ def server_name(address: str) -> str:
 
 def key_of(config: Mapping[str, Any]) -> Key:
     """The trial and attempt of a config."""
-    return config[OWN]["trial"], config[OWN]["attempt"]
+    return config[CONFIG_KEY]["trial"], config[CONFIG_KEY]["attempt"]
 
 
 def described(event: Event) -> str:
@@ -56,9 +56,9 @@ def described(event: Event) -> str:
 
 def resources_of(config: Mapping[str, Any]) -> tune.PlacementGroupFactory:
     """The resources of a trial: a bundle on each of its nodes."""
-    own = config[OWN]
-    labels = [{NODE_ID: node_id} for node_id in own["node_ids"]]
-    return tune.PlacementGroupFactory(list(own["bundles"]), strategy="STRICT_SPREAD", bundle_label_selector=labels)
+    values = config[CONFIG_KEY]
+    labels = [{NODE_ID: node_id} for node_id in values["node_ids"]]
+    return tune.PlacementGroupFactory(list(values["bundles"]), strategy="STRICT_SPREAD", bundle_label_selector=labels)
 
 
 class TrialFailed(Exception):
@@ -74,7 +74,7 @@ class GridTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Note the next trial."""
-        self._key, self._addresses = key_of(new_config), new_config[OWN]["nodes"]
+        self._key, self._addresses = key_of(new_config), new_config[CONFIG_KEY]["nodes"]
         self._streams: list[Any] = []  # of the events of each node; those of the first are the trial's
         self._result: dict[str, Any] = {}
         return True
@@ -231,7 +231,7 @@ def run_trials(
             search_alg=PlanSearcher(waiting),
             num_samples=-1,
             reuse_actors=True,
-            trial_name_creator=lambda trial: trial.config[OWN]["label"],
+            trial_name_creator=lambda trial: trial.config[CONFIG_KEY]["label"],
             trial_dirname_creator=lambda trial: "{}-{}".format(*key_of(trial.config)),
         ),
         run_config=tune.RunConfig(

@@ -93,19 +93,19 @@ class Candidate(NamedTuple):
 
 def infer(kinds: Sequence[Kind], headers: Sequence[Sequence[str]]) -> OutputClock:
     """Return the clock that lines have, with the headers of tables in them; it has no pattern if they have none."""
-    candidates = [each for kind in kinds if len(kind.at) > 1 for each in _candidates(kind, headers)]
+    candidates = [candidate for kind in kinds if len(kind.at) > 1 for candidate in _candidates(kind, headers)]
     if not candidates:
         return OutputClock()
-    longest = max(each.span for each in candidates)
+    longest = max(candidate.span for candidate in candidates)
 
-    def order(each: Candidate) -> tuple[int, ...]:
-        few, is_short = len({line.at for line in each.lines}) < MIN_COUNTS, 2 * each.span < longest
-        return few, each.restarts, each.rank > STEPS, is_short, each.rank
+    def order(candidate: Candidate) -> tuple[int, ...]:
+        few, is_short = len({line.at for line in candidate.lines}) < MIN_COUNTS, 2 * candidate.span < longest
+        return few, candidate.restarts, candidate.rank > STEPS, is_short, candidate.rank
 
     first = min(map(order, candidates))
-    alike = [each for each in candidates if order(each) == first]
-    most = OUTER * min(len(each.lines) for each in alike)
-    best = min((each for each in alike if len(each.lines) <= most), key=lambda each: (each.lines[0].place, each.number))
+    alike = [candidate for candidate in candidates if order(candidate) == first]
+    most = OUTER * min(len(candidate.lines) for candidate in alike)
+    best = min((c for c in alike if len(c.lines) <= most), key=lambda c: (c.lines[0].place, c.number))
     wide, narrow = (_pattern(best.kind.template, best.number, is_narrow) for is_narrow in (False, True))
     pattern = narrow if _falls(lines_of(wide, kinds)) and not best.restarts else wide
     lines = _distinct(lines_of(pattern, kinds))
@@ -143,17 +143,18 @@ def _of_one_process(lines: list[Line]) -> list[Line]:
     if not _falls(lines):
         return lines
     prefix = lines[0].text[: lines[0].start]
-    own = [line for line in lines if line.text[: line.start] == prefix]
-    is_long = 2 * (own[-1].at - own[0].at) > lines[-1].at - lines[0].at  # unlike the lines of one epoch
-    return own if is_long and len(own) >= MIN_COUNTS and not _falls(own) else lines
+    same_process = [line for line in lines if line.text[: line.start] == prefix]
+    span = same_process[-1].at - same_process[0].at
+    is_long = 2 * span > lines[-1].at - lines[0].at  # unlike the lines of one epoch
+    return same_process if is_long and len(same_process) >= MIN_COUNTS and not _falls(same_process) else lines
 
 
 def typical_step(values: Sequence[float]) -> float:
     """The difference by which a counter grows for the most part, or a tenth of its growth if it is irregular."""
     grown = [after - before for before, after in pairwise(values) if after > before]
-    alike = Counter(f"{each:.2g}" for each in grown)
+    alike = Counter(f"{growth:.2g}" for growth in grown)
     digits = max(alike, key=lambda digits: alike[digits] * float(digits), default="")
-    same = [each for each in grown if f"{each:.2g}" == digits]
+    same = [growth for growth in grown if f"{growth:.2g}" == digits]
     if sum(same) >= REGULAR * sum(grown):
         return float(f"{median(same):.6g}") if same else 1.0
     power: float = 10 ** math.floor(math.log10(sum(grown) / PARTS))

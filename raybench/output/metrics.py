@@ -169,8 +169,8 @@ def _name_in(lead: str) -> str:
         is_other = any(_NO_METRIC.fullmatch(word) or word.isdigit() for word in (*before[-1:], *after))  # `acc@5`
         if is_other or (kind == "error" and not before and not after):
             return ""
-        own = [word.lower() for word in (*before, *after) if not (_is_neutral(word) or word.isdigit())]
-        return "_".join([*own, words[at].lower() if kind == "other" else kind])
+        qualifiers = [word.lower() for word in (*before, *after) if not (_is_neutral(word) or word.isdigit())]
+        return "_".join([*qualifiers, words[at].lower() if kind == "other" else kind])
     return ""
 
 

@@ -156,8 +156,8 @@ class Transcript:
         while self._bytes > MAX_BYTES:
             largest = max(self._kinds.values(), key=lambda kind: len(kind.texts))
             self._bytes -= (sum(map(len, largest.texts)) + LINE_BYTES * len(largest.texts)) // 2
-            for each in (largest.at, largest.places, largest.texts):
-                del each[-2::-2]  # never the last line
+            for values in (largest.at, largest.places, largest.texts):
+                del values[-2::-2]  # never the last line
         return True
 
     def _kind_of(self, shape: bytes, lines: Sequence[bytes], row: int) -> Kind | None:

@@ -77,8 +77,8 @@ TABLES: Mapping[str, Sequence[AnswerColumn]] = {
         AnswerColumn("datasheet_mfu", NUMBER, "fraction", "model FLOP/s over the data sheet's peak", "mfu.datasheet"),
         AnswerColumn("communication", NUMBER, "fraction", "of a step's time for the exchange of gradients"),
         *(
-            AnswerColumn(each.name, NUMBER, each.unit, f"{each.meaning}; median over runs", f"medians.{each.name}")
-            for each in REPORTED
+            AnswerColumn(c.name, NUMBER, c.unit, f"{c.meaning}; median over runs", f"medians.{c.name}")
+            for c in REPORTED
         ),
         AnswerColumn("limited_by", TEXT, "", "compute, memory, input or overhead"),
         _CAUTIONS,
@@ -117,45 +117,45 @@ TABLES: Mapping[str, Sequence[AnswerColumn]] = {
 
 def comparison(answers: Sequence[Answer]) -> DataFrame:
     """Return one row per configuration; its axes, and metrics after training, have columns by their own names."""
-    made, axes = [], list(dict.fromkeys(axis for answer in answers for axis in answer.axes))
+    rows, axes = [], list(dict.fromkeys(axis for answer in answers for axis in answer.axes))
     for answer in answers:
-        for each in answer.configurations:
-            row = _row("comparison", answer, each, reference=_labels(answer, each.reference))
-            values = {axis: each.axes[axis] for axis in axes if axis in each.axes}
+        for configuration in answer.configurations:
+            row = _row("comparison", answer, configuration, reference=_labels(answer, configuration.reference))
+            values = {axis: configuration.axes[axis] for axis in axes if axis in configuration.axes}
             row |= {axis: v if isinstance(v, (int, float)) else format_value(v) for axis, v in values.items()}
-            made.append(row | dict(each.metrics))
+            rows.append(row | dict(configuration.metrics))
     grid, label, *others = TABLES["comparison"]
-    described = [AnswerColumn(axis, _dtype(axis, made), "", "value of this axis") for axis in axes]
-    return frame(made, [grid, label, *described, *others])
+    described = [AnswerColumn(axis, _dtype(axis, rows), "", "value of this axis") for axis in axes]
+    return frame(rows, [grid, label, *described, *others])
 
 
 def effects(answers: Sequence[Answer]) -> DataFrame:
     """Return one row per effect, the largest first."""
-    made = []
+    rows = []
     for answer in answers:
-        for each in answer.effects:
-            texts = {"value": format_value(each.value), "other": format_value(each.other)}
-            quality = each.quality.get(answer.metric)
-            serial = next((scaling.serial for scaling in answer.scalings if scaling.axis == each.axis), None)
-            made.append(_row("effects", answer, each, quality_difference=quality, serial_share=serial, **texts))
-    return frame(made, TABLES["effects"])
+        for effect in answer.effects:
+            texts = {"value": format_value(effect.value), "other": format_value(effect.other)}
+            quality = effect.quality.get(answer.metric)
+            serial = next((scaling.serial for scaling in answer.scalings if scaling.axis == effect.axis), None)
+            rows.append(_row("effects", answer, effect, quality_difference=quality, serial_share=serial, **texts))
+    return frame(rows, TABLES["effects"])
 
 
 def best(answers: Sequence[Answer]) -> DataFrame:
     """Return one row per criterion."""
-    made = []
+    rows = []
     for answer in answers:
-        for each in answer.best:
-            own = {"label": _labels(answer, each.configuration), "other": _labels(answer, each.other)}
-            own["not_distinguishable"] = _labels(answer, *each.indistinguishable, *each.unproven)
-            for criterion, ratio in each.ratios.items():
-                made.append(_row("best", answer, each, criterion=criterion.value, ratio=ratio, **own))
-    return frame(made, TABLES["best"])
+        for result in answer.best:
+            labels = {"label": _labels(answer, result.configuration), "other": _labels(answer, result.other)}
+            labels["not_distinguishable"] = _labels(answer, *result.indistinguishable, *result.unproven)
+            for criterion, ratio in result.ratios.items():
+                rows.append(_row("best", answer, result, criterion=criterion.value, ratio=ratio, **labels))
+    return frame(rows, TABLES["best"])
 
 
-def _row(table: str, answer: Answer, row: Any, **own: Any) -> dict[str, Any]:
-    """Return the values of a row of a table: its own ones, those of an object, and those of its answer."""
-    values = SimpleNamespace(**{**vars(row), **own, "answer": answer, "cautions": ", ".join(row.cautions)})
+def _row(table: str, answer: Answer, row: Any, **more: Any) -> dict[str, Any]:
+    """Return the values of a row of a table: `more`, those of an object, and those of its answer."""
+    values = SimpleNamespace(**{**vars(row), **more, "answer": answer, "cautions": ", ".join(row.cautions)})
     return {column.name: at(values, column.path or column.name) for column in TABLES[table]}
 
 
@@ -163,11 +163,11 @@ def _labels(answer: Answer, *indices: int | None) -> str:
     return "; ".join(answer.configurations[index].label for index in indices if index is not None)
 
 
-def _dtype(axis: str, made: Sequence[Mapping[str, Any]]) -> str:
+def _dtype(axis: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the type of a column of an axis."""
-    values = [row[axis] for row in made if axis in row]
+    values = [row[axis] for row in rows if axis in row]
     kinds: dict[str, type | tuple[type, ...]] = {YES_NO: bool, WHOLE: int, NUMBER: (int, float)}
-    return next((name for name, kind in kinds.items() if all(isinstance(each, kind) for each in values)), TEXT)
+    return next((name for name, kind in kinds.items() if all(isinstance(value, kind) for value in values)), TEXT)
 
 
 def trials(runs: Sequence[Run], findings: Mapping[int, Sequence[Finding]]) -> DataFrame:
@@ -191,9 +191,7 @@ def epochs(runs: Sequence[Run]) -> DataFrame:
     """Return one row per epoch of each run."""
     columns, sizes = list(map(epoch_columns, runs)), [len(run.epochs) for run in runs]
     values = {
-        name: [
-            value for own, run in zip(columns, runs, strict=True) for value in own.get(name) or [None] * len(run.epochs)
-        ]
+        name: [value for part, size in zip(columns, sizes, strict=True) for value in part.get(name) or [None] * size]
         for name in dict.fromkeys(chain.from_iterable(columns))
     }
     return _typed(values, sum(sizes), EPOCHS)

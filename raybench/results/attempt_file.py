@@ -42,11 +42,11 @@ class _OfAttempt(msgspec.Struct, tag_field="event", kw_only=True, gc=False):
     t: str | None = None
 
 
-def _event(kind: str, names: str, *own: tuple[Any, ...]) -> Any:
+def _event(kind: str, names: str, *more: tuple[Any, ...]) -> Any:
     """The struct of a kind of event, with fields of a run by their names and types, and further ones."""
     types, empty = get_type_hints(Run), Run()
     listed = [(name, types[name], getattr(empty, name)) for name in names.split()]
-    return msgspec.defstruct(kind, [*listed, *own], bases=(_OfAttempt,), tag=kind, kw_only=True)
+    return msgspec.defstruct(kind, [*listed, *more], bases=(_OfAttempt,), tag=kind, kw_only=True)
 
 
 _PLAIN = "seed request_id origin label grid profile target host"
@@ -65,7 +65,7 @@ _EpochEnded = _event(
     "epoch_ended",
     "",
     ("epoch", _From1),
-    *((each.name, _TYPES[each.type], getattr(Epoch(0), each.name)) for each in EPOCH_FIELDS),
+    *((entry.name, _TYPES[entry.type], getattr(Epoch(0), entry.name)) for entry in EPOCH_FIELDS),
 )
 """A row of `Epochs`; it is made in half the time of an `Epoch`."""
 
@@ -101,7 +101,7 @@ def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
         event = decoded(line)
         if event is None:
             # A later version may have other events.
-            if line.strip() and ((other := event_of(line)) is None or other["event"] in _KINDS):
+            if line.strip() and ((unknown := event_of(line)) is None or unknown["event"] in _KINDS):
                 damaged.append(f"{name}:{number}")
             continue
         run = run or Run(trial=event.trial, attempt=event.attempt)

@@ -98,11 +98,11 @@ def at(row: Any, path: str) -> Any:
 
 def columns_of(owner: type) -> Sequence[Column[Any]]:
     """Return the columns of a dataclass, its fields, attributes and those in tuples, in the order of declaration."""
-    found: list[Column[Any]] = []
+    columns: list[Column[Any]] = []
     for entry in fields(owner):
         if column := entry.metadata.get("column"):
             column.attrname = entry.name
-            found.append(column)
+            columns.append(column)
     for value in vars(owner).values():
-        found += [each for each in (value if isinstance(value, tuple) else [value]) if isinstance(each, Column)]
-    return sorted(found, key=lambda column: column.order)
+        columns += [entry for entry in (value if isinstance(value, tuple) else [value]) if isinstance(entry, Column)]
+    return sorted(columns, key=lambda column: column.order)

@@ -204,14 +204,14 @@ class Epoch:
 def _declared(entry: Field[Any]) -> EpochField:
     declared: EpochField = entry.metadata["declared"]
     name, kind = entry.name, str(entry.type)
-    own = tuple(replace(q, total=q.total or q.column, field=name, type=kind) for q in declared.quantities)
-    return replace(declared, name=name, type=kind, quantities=own)
+    quantities = tuple(replace(q, total=q.total or q.column, field=name, type=kind) for q in declared.quantities)
+    return replace(declared, name=name, type=kind, quantities=quantities)
 
 
 EPOCH_FIELDS = tuple(_declared(entry) for entry in fields(Epoch) if "declared" in entry.metadata)
 """Every measured field of an epoch."""
 
-QUANTITIES = tuple(quantity for each in EPOCH_FIELDS for quantity in each.quantities)
+QUANTITIES = tuple(quantity for entry in EPOCH_FIELDS for quantity in entry.quantities)
 """Every number of an epoch that tables show, except metrics and values derived from these numbers."""
 
 

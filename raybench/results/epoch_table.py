@@ -45,7 +45,7 @@ def _is_steady(run: Run) -> list[bool]:
 
 
 def _step_s(share: float) -> Of:
-    return lambda run: [quantile(own, share) for own in run.epochs.column("step_s")]
+    return lambda run: [quantile(steps_s, share) for steps_s in run.epochs.column("step_s")]
 
 
 def _joules(part: str) -> Of:

@@ -10,15 +10,15 @@ from typing import Any, Self, overload
 
 from raybench.results.epoch import EPOCH_FIELDS, QUANTITIES, UNITS, Epoch
 
-_FIELDS = ("epoch", "t", *(each.name for each in EPOCH_FIELDS))
-_MAPS = frozenset(each.name for each in EPOCH_FIELDS if each.is_map)
+_FIELDS = ("epoch", "t", *(entry.name for entry in EPOCH_FIELDS))
+_MAPS = frozenset(entry.name for entry in EPOCH_FIELDS if entry.is_map)
 _CODES = {"float | None": "d", "int | None": "q", "int": "q"}
-_TYPES = {"epoch": "q"} | {each.name: _CODES[each.type] for each in EPOCH_FIELDS if each.type in _CODES}
+_TYPES = {"epoch": "q"} | {entry.name: _CODES[entry.type] for entry in EPOCH_FIELDS if entry.type in _CODES}
 """Types of the arrays of fields that are numbers."""
 
 _values_of = attrgetter(*_FIELDS)
 _MISSING = dict(zip(_FIELDS, _values_of(Epoch(0)), strict=True))
-_OF_TABLE = {each.column: (each.field, each.key) for each in QUANTITIES} | {"epoch": ("epoch", ""), "ended": ("t", "")}
+_OF_TABLE = {q.column: (q.field, q.key) for q in QUANTITIES} | {"epoch": ("epoch", ""), "ended": ("t", "")}
 """Field and name in a map of what a column of the table of epochs has."""
 
 
@@ -53,8 +53,8 @@ class Epochs(Sequence[Epoch]):
             if key:
                 epochs._columns.setdefault(field, {})[key] = _numbers(values)
             else:
-                known = [_MISSING[field] if value is None else value for value in values]
-                epochs._columns[field] = _numbers(known, _TYPES[field]) if field in _TYPES else known
+                filled = [_MISSING[field] if value is None else value for value in values]
+                epochs._columns[field] = _numbers(filled, _TYPES[field]) if field in _TYPES else filled
         return epochs
 
     def add(self, row: Any) -> None:
@@ -71,9 +71,9 @@ class Epochs(Sequence[Epoch]):
         for name, values in zip(_FIELDS, fields, strict=True):
             if name in _MAPS and any(values):
                 names = dict.fromkeys(chain.from_iterable(values))
-                self._columns[name] = {key: _numbers([each.get(key) for each in values]) for key in names}
+                self._columns[name] = {key: _numbers([value.get(key) for value in values]) for key in names}
             elif name == "step_s" and any(values):
-                self._columns[name] = [array("d", each) if each else () for each in values]
+                self._columns[name] = [array("d", value) if value else () for value in values]
             elif values.count(_MISSING[name]) < len(values):
                 self._columns[name] = _numbers(values, _TYPES[name]) if name in _TYPES else values
 

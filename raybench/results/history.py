@@ -102,10 +102,10 @@ class GridHistory:
         """Apply an event of a running trial or check."""
         line = to_line(event).encode()
         with self._lock:
-            if own := decoded(line):
-                key = own.trial, own.attempt
+            if decoded_event := decoded(line):
+                key = decoded_event.trial, decoded_event.attempt
                 attempt = self.attempts.setdefault(key, Run(trial=key[0], attempt=key[1], run=run))
-                take(attempt, own, line)
+                take(attempt, decoded_event, line)
             elif event.get("event") == "check_ended":
                 self.checks.append(event)
 
@@ -143,32 +143,33 @@ def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Run]:
     paths: dict[tuple[str, str], Path] = {}
     for path in _paths(folders, ATTEMPTS):
         trial_and_run = path.parent.name, path.stem
-        known = paths.setdefault(trial_and_run, path)
-        if known is not path:
-            paths[trial_and_run] = longer = max(known, path, key=lambda each: each.stat().st_size)
-            contents = [longer.read_bytes(), (path if longer is known else known).read_bytes()]
+        earlier = paths.setdefault(trial_and_run, path)
+        if earlier is not path:
+            paths[trial_and_run] = longer = max(earlier, path, key=lambda file: file.stat().st_size)
+            contents = [longer.read_bytes(), (path if longer is earlier else earlier).read_bytes()]
             if contents[0] != contents[1] and not continues(*contents):
-                raise UsageError(f"{known} and {path} differ, although they are of the same run; leave one of them out")
-    found = []
+                message = "differ, although they are of the same run; leave one of them out"
+                raise UsageError(f"{earlier} and {path} {message}")
+    runs = []
     for (trial, run), path in paths.items():
         attempt = run_in(path.read_bytes(), str(path), damaged)
         if attempt and attempt.trial == trial:
             attempt.run = run
-            found.append(attempt)
+            runs.append(attempt)
         elif attempt:
             damaged.append(str(path))
-    return found
+    return runs
 
 
-def _numbered(found: Iterable[Run]) -> dict[Key, Run]:
+def _numbered(runs: Iterable[Run]) -> dict[Key, Run]:
     """Return attempts in the order of their starts, numbered by trial, as two machines may have used a number twice."""
     by_trial: dict[str, list[Run]] = {}
-    for attempt in sorted(found, key=lambda each: each.started or each.ended or ""):
+    for attempt in sorted(runs, key=lambda run: run.started or run.ended or ""):
         by_trial.setdefault(attempt.trial, []).append(attempt)
     numbered: dict[Key, Run] = {}
     for same_trial in by_trial.values():
         number = 0
-        for attempt in sorted(same_trial, key=lambda each: (each.attempt, each.started or each.ended or "")):
+        for attempt in sorted(same_trial, key=lambda run: (run.attempt, run.started or run.ended or "")):
             number = max(number + 1, attempt.attempt)
             numbered[attempt.trial, number] = attempt if number == attempt.attempt else replace(attempt, attempt=number)
     return numbered

@@ -102,7 +102,7 @@ def _of_cell(name: str, dtype: str, unit: str, meaning: str, leaf: str) -> Colum
 
 def _of_setting(setting: Setting) -> Column[Any]:
     """The column of a setting; a value that is not a number, a name or a boolean is JSON."""
-    kinds = [{bool: YES_NO, int: WHOLE, float: NUMBER}.get(each, TEXT) for each in setting.types]
+    kinds = [{bool: YES_NO, int: WHOLE, float: NUMBER}.get(type_, TEXT) for type_ in setting.types]
     kind = next((kind for kind in (NUMBER, TEXT) if kind in kinds), kinds[0])
     return _of_cell(setting.name, kind, setting.unit, setting.description, ".".join(("settings", *setting.path)))
 
@@ -264,7 +264,7 @@ class Run:
 
     # Seconds in the sections of its process
 
-    of_sections = tuple(_total(each, each.over_epochs) for each in QUANTITIES if each.over_epochs and each.key)
+    of_sections = tuple(_total(q, q.over_epochs) for q in QUANTITIES if q.over_epochs and q.key)
     setup_s = number("s", "from the start of its process to its data", "ledger.setup")
     startup_s = number(
         "s",
@@ -434,7 +434,7 @@ class Run:
     epochs_done = c.whole(
         "epochs", "number of completed epochs", lambda run: len(run.epochs) - sum(run.epochs.column("partial"))
     )
-    of_epochs = tuple(_total(each, each.over_epochs) for each in QUANTITIES if each.over_epochs and not each.key)
+    of_epochs = tuple(_total(q, q.over_epochs) for q in QUANTITIES if q.over_epochs and not q.key)
 
     # Its quality
 
@@ -442,7 +442,9 @@ class Run:
     def last_metrics(self) -> Mapping[str, float]:
         """The metrics after training: the last value of each, because an evaluation may not follow every epoch."""
         columns = {name: self.epochs.column("metrics", name) for name in self.epochs.names("metrics")}
-        return {name: next(value for value in reversed(own) if value is not None) for name, own in columns.items()}
+        return {
+            name: next(value for value in reversed(column) if value is not None) for name, column in columns.items()
+        }
 
     @cached_property
     def distinct_metrics(self) -> Mapping[str, Any]:
@@ -596,20 +598,20 @@ class Run:
         return self.status is not None and not (status and status.is_rerun), self.attempt
 
 
-FIELDS = frozenset(each.name for each in fields(Run))
+FIELDS = frozenset(entry.name for entry in fields(Run))
 TRIALS = c.columns_of(Run)
 """Columns of the table of trials. Other values of a cell have columns by their dotted names, with text as JSON."""
 
-_STORED = {each.name: str(each.attrname) for each in TRIALS if each.attrname in FIELDS}
+_STORED = {column.name: str(column.attrname) for column in TRIALS if column.attrname in FIELDS}
 """The fields of a run that are columns, by the names of these."""
 
-REPORTED = tuple(each for each in TRIALS if each.head)
+REPORTED = tuple(column for column in TRIALS if column.head)
 """Those that the table of configurations of a report has, too: their medians over runs."""
 
-CELL = {each.name: each for each in Run.of_cell}
+CELL = {column.name: column for column in Run.of_cell}
 """Columns of a cell, by name."""
 
-_LEAVES = {each.leaf for each in Run.of_cell} | {"engine.name", "seed"}
+_LEAVES = {column.leaf for column in Run.of_cell} | {"engine.name", "seed"}
 _OF_A_SETTING = ("stop_at_target.", *(f"settings.{name}." for name in SETTINGS if name not in (MODEL, "optimizer")))
 """Prefixes of a cell's fields that are in the columns of their parents."""
 
@@ -642,15 +644,15 @@ def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float
         epochs: its epochs (`Epochs.of_columns`).
         joules: the energy of the device in each epoch, by number.
     """
-    known = {name: value for name, value in values.items() if value is not None}
-    metric = known.get("target_metric")
+    present = {name: value for name, value in values.items() if value is not None}
+    metric = present.get("target_metric")
     run = Run(
-        **{_STORED[name]: known[name] for name in _STORED.keys() & known.keys()},
-        cell=_cell_with(tuple((name, known[name]) for name in CELL if name in known)),
-        profile=known.get("device"),
-        target=Target(metric, known.get("target_at_least"), known.get("target_at_most")) if metric else None,
-        host={"name": known.get("host")},
-        ledger={name.removesuffix("_s"): known[name] for name in OPENING if name in known},
+        **{_STORED[name]: present[name] for name in _STORED.keys() & present.keys()},
+        cell=_cell_with(tuple((name, present[name]) for name in CELL if name in present)),
+        profile=present.get("device"),
+        target=Target(metric, present.get("target_at_least"), present.get("target_at_most")) if metric else None,
+        host={"name": present.get("host")},
+        ledger={name.removesuffix("_s"): present[name] for name in OPENING if name in present},
         epochs=epochs,
     )
     return replace(run, audit={"energy": _energy(run, joules)}) if joules else run
@@ -674,11 +676,11 @@ def _energy(run: Run, joules: Mapping[int, float]) -> dict[str, Any]:
     stretches = {"epochs": run.epochs, "steady": run.steady, "target": run.epochs_to(run.target)}
     numbers = {name: epochs.column("epoch") for name, epochs in stretches.items()}
     sums = {
-        name: {DEVICE: sum(joules[each] for each in own), "count": len(own)}
-        for name, own in numbers.items()
-        if own and joules.keys() >= {*own}
+        name: {DEVICE: sum(joules[number] for number in epochs), "count": len(epochs)}
+        for name, epochs in numbers.items()
+        if epochs and joules.keys() >= {*epochs}
     }
-    return {**sums, "each": {str(each): {DEVICE: own} for each, own in joules.items()}}
+    return {**sums, "each": {str(number): {DEVICE: energy_j} for number, energy_j in joules.items()}}
 
 
 def latest(runs: Iterable[Run]) -> dict[str, Run]:

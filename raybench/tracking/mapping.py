@@ -57,7 +57,7 @@ def parameters(run: Run) -> dict[str, str]:
     leaves = run.cell.leaves
     values = {name: value for name, value in leaves.items() if name.startswith(("settings.", PARAM))}
     values = {name: value for name, value in values.items() if value is not False and value not in (None, [])}
-    values |= {each.name: leaves.get(each.leaf) for each in Run.of_cell if each.name in NAMED}
+    values |= {column.name: leaves.get(column.leaf) for column in Run.of_cell if column.name in NAMED}
     values |= {name: getattr(run, name) for name in ("device", "repeat", "seed")}
     texts = ((name, value if isinstance(value, str) else json.dumps(value)) for name, value in values.items())
     return {_name(name): text[:MAX_PARAMETER] for name, text in texts if text != "null"}
@@ -73,11 +73,13 @@ def epoch_metrics(run: Run) -> Iterator[tuple[int, dict[str, float]]]:
     names |= {f"{unit}_per_s": f"throughput/{unit}_per_s" for unit in run.epochs.names("units")}
     listed = epoch_columns(run)
     columns = {
-        names.get(name, name): own for name, own in listed.items() if "/" in name or (name in names and any(own))
+        names.get(name, name): values
+        for name, values in listed.items()
+        if "/" in name or (name in names and any(values))
     }
     columns[EPOCH_TIME] = columns.pop(EPOCH_TIME, listed["epoch_s"])
     for place, number in enumerate(run.epochs.column("epoch")):
-        values = ((name, own[place]) for name, own in columns.items())
+        values = ((name, values[place]) for name, values in columns.items())
         yield number, {_name(name): float(value) for name, value in values if value is not None}
 
 

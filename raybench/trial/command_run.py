@@ -176,8 +176,8 @@ class CommandRun:
                 self._read(min(POLL_SECONDS, left_s))
                 self._look()
             self._read_rest()
-            if left := program.end_left():
-                self._warnings.append(f"killed, as they ran on after the end of the command: {', '.join(left)}")
+            if names := program.end_descendants():
+                self._warnings.append(f"killed, as they ran on after the end of the command: {', '.join(names)}")
                 self._read_rest()
             self._look()
             reported = self._error()

@@ -146,34 +146,34 @@ class Program:
 
     def ranks(self) -> tuple[dict[int, int], set[int]]:
         """The process of each rank, which is older than those that it starts, and the launchers."""
-        left = sorted(self._left(), reverse=True)
-        ranks = {rank: pid for pid in left if (rank := rank_of(pid)) is not None}
-        return dict(sorted(ranks.items())), {status_of(pid)[1] for pid in ranks.values()} & {self.pid, *left}
+        descendants = sorted(self._descendants(), reverse=True)
+        ranks = {rank: pid for pid in descendants if (rank := rank_of(pid)) is not None}
+        return dict(sorted(ranks.items())), {status_of(pid)[1] for pid in ranks.values()} & {self.pid, *descendants}
 
     def signal(self, number: signal.Signals) -> None:
         """Signal its process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
-    def end_left(self) -> list[str]:
+    def end_descendants(self) -> list[str]:
         """Kill its descendants that run on after its end; return their names and process ids."""
         deadline = time.monotonic() + SETTLE_SECONDS
-        while (left := self._left()) and time.monotonic() < deadline:
+        while (descendants := self._descendants()) and time.monotonic() < deadline:
             time.sleep(0.02)
-        names = [f"{name} (process {pid})" for pid, name in left.items()]
+        names = [f"{name} (process {pid})" for pid, name in descendants.items()]
         self.signal(signal.SIGKILL)
-        while left and time.monotonic() < deadline + TERMINATION_SECONDS:
-            for pid in left:
+        while descendants and time.monotonic() < deadline + TERMINATION_SECONDS:
+            for pid in descendants:
                 send_signal(pid, signal.SIGKILL)
             time.sleep(0.01)
-            left = self._left()
+            descendants = self._descendants()
         return names
 
     def kill(self) -> None:
         """Kill it and its descendants."""
         self.signal(signal.SIGKILL)
         self._waiter.join()
-        self.end_left()
+        self.end_descendants()
 
     def close(self) -> None:
         """Kill it if it runs, and close its streams."""
@@ -183,12 +183,12 @@ class Program:
         for stream in self._streams:
             stream.close()
 
-    def _left(self) -> dict[int, str]:
+    def _descendants(self) -> dict[int, str]:
         """Its descendants, wherever they have gone: those with its variable in their environment, or in its group.
 
         A process that has just been started has no environment for a moment. Without /proc none is found.
         """
-        left = {}
+        descendants = {}
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it has just ended, or is another user's
                 name, _, numbers = (folder / "stat").read_text(errors="replace").rpartition(")")
@@ -196,5 +196,5 @@ class Program:
                 if folder.name == str(self.pid) or state == "Z":
                     continue
                 if int(group) == self.pid or self._mark in (folder / "environ").read_bytes().split(b"\0"):
-                    left[int(folder.name)] = name.partition("(")[2]
-        return left
+                    descendants[int(folder.name)] = name.partition("(")[2]
+        return descendants

@@ -537,7 +537,7 @@ class CommandInfo(LoopInfo):
 def read_info(value: Mapping[str, Any]) -> WorkloadInfo:
     """Read the result of `WorkloadInfo.to_json`."""
     forms: tuple[Any, ...] = (DeclaredInfo, FunctionInfo, CommandInfo)
-    fields = {key: tuple(each) if isinstance(each, list) else each for key, each in value.items() if key != "form"}
+    fields = {key: tuple(item) if isinstance(item, list) else item for key, item in value.items() if key != "form"}
     fields["parameters"] = {name: Parameter(**parameter) for name, parameter in value["parameters"].items()}
     fields |= {"command": Command.from_json(value["command"])} if "command" in value else {}
     info: WorkloadInfo = next(form for form in forms if form.form == value["form"])(**fields)

@@ -47,7 +47,7 @@ def test_first_losses_and_curves(noise, shift, differing):
     assert pair.differs == bool(differing)
     for row in pair.rows:
         assert row.difference.alpha == 0.05 / 4, "of four rows"
-        assert row.own - row.other == pytest.approx(row.difference.value)
+        assert row.mean - row.reference_mean == pytest.approx(row.difference.value)
         mean = sum(shift.get(epoch, 0.0) for epoch in range(row.first, row.last + 1)) / (row.last - row.first + 1)
         assert row.difference.value == pytest.approx(mean, abs=1e-6)
 

@@ -7,7 +7,7 @@ import pytest
 from support.checks import cell, work
 
 from raybench.checks import roofline, weight_decay
-from raybench.checks.pretrial import PretrialChecks, describe
+from raybench.checks.pretrial import PretrialChecks, check_key, describe
 from raybench.core import events
 from raybench.core.job import Job, Target
 from raybench.execution.jobs import TIMEOUT
@@ -30,7 +30,7 @@ def cache(tmp_path, monkeypatch):
 def ended(check, content, **fields):
     module = {"weight_decay": weight_decay, "roofline": roofline}[check]
     about = {"subject": module.subject(content), "about": module.describe(content)}
-    return events.check_ended(module.key(content), 1, check=check, **about, **{"error": None, **fields})
+    return events.check_ended(check_key(check, content), 1, check=check, **about, **{"error": None, **fields})
 
 
 def job(content, **fields):
@@ -85,7 +85,7 @@ def test_decay_that_passed_is_not_checked_for_another_grid(result, monkeypatch):
     assert [check.name for check in made.checks] == [*missing, "roofline"]
     labels = PretrialChecks().complete(job(cell()), made, None, Path("/grid")).labels
     assert ("decay_check" in labels) == (not missing)
-    monkeypatch.setattr(weight_decay, "__version__", "99")
+    monkeypatch.setattr(weight_decay, "VERSION", "99")
     (made,) = PretrialChecks().with_checks([work("a", cell())])
     assert len(made.checks) == 2, "another version"
 
@@ -111,7 +111,7 @@ def test_trial_has_the_measured_rates():
     found = ended("roofline", cell(), **RATES)
     assert labels_of(cell(), found) == {
         "grid": "g",
-        "roofline": {"key": roofline.key(cell()), **RATES, "precision": "fp32"},
+        "roofline": {"key": check_key("roofline", cell()), **RATES, "precision": "fp32"},
     }
     assert labels_of(cell(precision="bf16"), found) == {"grid": "g"}
 
@@ -136,7 +136,7 @@ def test_own_loop_gets_the_peak_if_its_flops_are_stated(form, framework, flops, 
         checked = PretrialChecks().complete(job(content), made, check, Path("/grid")).cell
         found = ended("roofline", checked, probes=RATES["probes"])
         label = PretrialChecks([found]).complete(job(content), made, None, Path("/grid")).labels["roofline"]
-        key = roofline.key(checked)
+        key = check_key("roofline", checked)
         stated = {"unit": "tokens", "flops": flops}
         assert label == {"key": key, "probes": RATES["probes"], "precision": "bf16", "stated": stated}
 

@@ -7,6 +7,7 @@ from support.frameworks import call
 from support.sides import roofline_side
 
 from raybench.checks import roofline
+from raybench.checks.pretrial import check_key
 from raybench.core.cell import Cell, CellDevice, CellWorkload
 from raybench.core.job import Job
 from raybench.core.rank import Rank
@@ -117,7 +118,7 @@ def cell(**settings):
 
 
 def key(tree):
-    return roofline.key(Cell.from_json(tree))
+    return check_key("roofline", Cell.from_json(tree))
 
 
 def test_cells_with_equal_work_share_a_check():

@@ -10,7 +10,8 @@ import torch
 from support.frameworks import call
 from support.sides import decay_side
 
-from raybench.checks.weight_decay import closed_form, judge, key
+from raybench.checks.pretrial import check_key
+from raybench.checks.weight_decay import NAME, closed_form, judge
 from raybench.core.cell import Cell, CellDevice, CellEngine
 from raybench.core.settings import Settings
 from raybench.engines.torch import engine
@@ -189,5 +190,5 @@ def test_amounts_share_a_check(changes, are_shared):
     for part, values in changes.items():
         for name, value in values.items():
             cell = replace(CELL, **{part: replace(getattr(CELL, part), **{name: value})})
-            assert (key(cell) == key(CELL)) is are_shared, name
-    assert key(replace(CELL, framework="tensorflow")) != key(CELL)
+            assert (check_key(NAME, cell) == check_key(NAME, CELL)) is are_shared, name
+    assert check_key(NAME, replace(CELL, framework="tensorflow")) != check_key(NAME, CELL)
