@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from raybench.core.events import Event, events_file
+from raybench.core.events import ENDS, Event, events_file
 from raybench.core.job import Job
 from raybench.core.ports import free_port
 from raybench.core.status import TrialStatus
@@ -141,13 +141,18 @@ class NodeServer:
 
         def work() -> None:
             server = self._server((job.preloaded, job.python))
-            run.server = server.result()
+            run.server, ends = server.result(), []
             try:
                 for event in run.server.run(job):
-                    put(event)
+                    if event["event"] in ENDS:
+                        ends.append(event)
+                    else:
+                        put(event)
             finally:
                 run.server = None
             self._idle[job.preloaded, job.python].append(server)
+            for event in ends:  # only now, since the next trial needs the server at once
+                put(event)
 
         try:
             await loop.run_in_executor(self._threads, work)

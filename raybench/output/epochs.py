@@ -266,10 +266,10 @@ def _training_end(lines: Sequence[Line], evaluates: bool) -> int | None:
     steps, is_midway = [line for line in lines if not line.kind.is_evaluation], False
     for line in steps if len(lines) > 1 else ():
         text = line.text if line.start < 0 else line.text[line.start :].lstrip("0123456789 /")
-        if done := _STEPS.search(text) or _PERCENT.search(text):
-            if float(done[1]) >= (1 - NEAR_END) * (100 if done[2] == "%" else float(done[2])):
-                return line.at
-            is_midway |= line.start >= 0 and done[2] != "%"  # which may be an accuracy
+        done = _STEPS.search(text) or _PERCENT.search(text)
+        if done and float(done[1]) >= (1 - NEAR_END) * (100 if done[2] == "%" else float(done[2])):
+            return line.at
+        is_midway = bool(done and line.start >= 0 and done[2] != "%")  # a percentage may be an accuracy
     last = steps[-1] if steps else lines[-1]
     is_single = Counter(line.kind for line in steps)[last.kind] == 1 and not is_midway
     is_last = evaluates and is_single and EVALUATED.isdisjoint(last.kind.parts) and last is not lines[-1]
