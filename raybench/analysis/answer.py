@@ -83,16 +83,29 @@ class Ratio(Summary):
         paired: whether the runs are compared repeat by repeat.
         holds_if_no_miss: the interval of times to a target is of successful runs only, and so few that misses may not
             have been seen: the difference is then not significant, whatever the interval.
+        these_low, these_high: ends of the interval for these machines alone, if it is about models of device.
+        machines: number of machines of both sides together.
+        machine_sd: standard deviation of the log speeds of machines of a model that it allows for; 0 if it does not.
     """
 
     other_runs: int = 1
     paired: bool = False
     holds_if_no_miss: bool = False
+    these_low: float | None = None
+    these_high: float | None = None
+    machines: int = 1
+    machine_sd: float = 0.0
 
     @property
     def is_significant(self) -> bool:
         """Whether it excludes 1, and that does not only hold if no run misses the target."""
         return self.excludes(1) and not self.holds_if_no_miss
+
+    @property
+    def is_of_these_machines(self) -> bool:
+        """Whether it is shown for the machines of the runs, and not for their models."""
+        low, high = self.these_low, self.these_high
+        return low is not None and high is not None and not low <= 1 <= high and not self.excludes(1)
 
 
 @dataclass(frozen=True)
