@@ -63,6 +63,7 @@ def run_grid(
     address: str | None = None,
     inline: bool = False,
     wait_for_nodes: float = 30,
+    these_machines: bool = False,
     callbacks: Sequence[Any] = (),
     progress: bool = True,
 ) -> Results:
@@ -90,6 +91,7 @@ def run_grid(
         address: address of a Ray cluster, such as "auto"; by default that in RAY_ADDRESS, or else this machine.
         inline: run trials in this process, without Ray, for a debugger; the results go to a separate grid, NAME~inline.
         wait_for_nodes: minutes to wait for nodes that a device needs, if the cluster starts nodes; 0 to skip them.
+        these_machines: compare the machines of the runs, and not their models of device.
         callbacks: of Ray Tune (`ray.tune.Callback`), which see each epoch of each trial as a result; they run in the
             process of Ray, not in this one.
         progress: show the progress.
@@ -150,6 +152,7 @@ def run_grid(
         checks=checks,
         keep_going=keep_going,
         wait_for_nodes=wait_for_nodes,
+        these_machines=these_machines,
     )
     view = Display() if progress else None
     outcome = run(spec, make_executor(address, inline, callbacks), view, options)

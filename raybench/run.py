@@ -44,6 +44,7 @@ class Options:
         report: write the report's page and figures.
         wait_for_nodes: minutes to wait for nodes that a device needs, if the cluster starts nodes; 0: its
             configurations are skipped.
+        these_machines: compare the machines of the runs, and not their models of device.
         limits: of a comparison of two versions, which is repeated until it is decided.
     """
 
@@ -55,6 +56,7 @@ class Options:
     checks: bool = True
     keep_going: bool = False
     report: bool = True
+    these_machines: bool = False
     limits: Limits | None = None
     wait_for_nodes: float = 30.0
 

@@ -230,6 +230,7 @@ class Configuration:
         limited_share: fraction of the device's measured peak, or of the time for input.
         communication: share of a step's time in which ranks exchange gradients; None if unknown.
         medians: over its completed runs, of the columns of runs that a report shows (`raybench.results.run_table`).
+        machines: number of machines of its completed runs; 0 if not known.
         cautions: marks (letters) of the cautions that concern it, as in `Trust.cautions`.
     """
 
@@ -266,6 +267,7 @@ class Configuration:
     limited_share: float | None = None
     communication: float | None = None
     medians: Mapping[str, float] = field(default_factory=dict)
+    machines: int = 0
     cautions: tuple[str, ...] = ()
 
     @property
@@ -419,6 +421,25 @@ class Caution:
     too_long: float | None = None
 
 
+@dataclass(frozen=True)
+class Machine:
+    """A machine with the speed of its runs.
+
+    Attributes:
+        device: the device's name in the grid.
+        others: number of other machines of its model with the same configurations.
+        speed: relative to the mean of these, with an interval for these machines alone; None without any.
+        is_slow: whether it is slower than machines of one model usually are.
+    """
+
+    name: str
+    device: str
+    runs: int
+    others: int = 0
+    speed: Ratio | None = None
+    is_slow: bool = False
+
+
 class TrustLevel(StrEnum):
     """The color of the trust mark."""
 
@@ -479,6 +500,8 @@ class Answer:
         effects: rows of the table of effects, largest effect first.
         scalings: of the axes that are amounts of hardware.
         clock: what an epoch of a command is, with the start-up that is left out, as a sentence; empty without commands.
+        machine_speeds: the machines of its runs, the slowest first; those with several models are several.
+        these_machines: whether intervals are about these machines, and not about their models of device.
         decision: of a comparison of two versions, in sentences that replace those on the best; else empty.
     """
 
@@ -494,6 +517,8 @@ class Answer:
     status: Status
     trust: Trust = field(default_factory=lambda: Trust(TrustLevel.CLEAR))
     scalings: tuple[Scaling, ...] = ()
+    machine_speeds: tuple[Machine, ...] = ()
+    these_machines: bool = False
     decision: tuple[str, ...] = ()
     metric: str = ""
     synthetic_data: str = ""

@@ -8,12 +8,14 @@ of this grid do. On the same device of the same machines the machine cancels, an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import NamedTuple
 
 from raybench.analysis import intervals
+from raybench.analysis.answer import Caution, Machine, Ratio
 from raybench.analysis.intervals import ALPHA, EffectEstimate, Estimate, Sample, at_every_look, f_probability
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured, Pairs
 from raybench.core.cell import VERSION_AXIS
@@ -146,11 +148,7 @@ def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate 
         return found
     if are_models:
         own, other = (_Side.of([pair[number] for pair in sides], floor / len(sides)) for number in range(2))
-        noises = [(own.noise, own.noise_df), (other.noise, other.noise_df)]
-        least = min(df for _, df in noises)
-        df = min(satterthwaite(noises), 2.0 * least) if least else 0.0
-        error = math.sqrt(own.noise + other.noise) if least else None
-        base = Estimate(own.value - other.value, error, df)
+        base = _between(own, other)
         spread = _sum([own.spread, other.spread, _spread_of_grid(pairs, quantity)])
         weight, prior = own.weight + other.weight, _prior(quantity, pairs)
     else:
@@ -163,6 +161,14 @@ def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate 
     base = replace(at_every_look(base, stopping), machines=len(hosts[0] | hosts[1]))
     mean = _moderated(base, weight, prior, spread)
     return EffectEstimate(mean, (mean,))
+
+
+def _between(own: _Side, other: _Side) -> Estimate:
+    """Return a side minus another on other machines, with the error due to runs."""
+    noises = [(own.noise, own.noise_df), (other.noise, other.noise_df)]
+    least = min(df for _, df in noises)
+    df = min(satterthwaite(noises), 2.0 * least) if least else 0.0
+    return Estimate(own.value - other.value, math.sqrt(own.noise + other.noise) if least else None, df)
 
 
 def _moderated(base: Estimate, weight: float, prior: Prior | None, spread: Spread) -> Estimate:
@@ -188,7 +194,9 @@ def _moderated(base: Estimate, weight: float, prior: Prior | None, spread: Sprea
     if not df:
         return base
     found = replace(base, error=math.sqrt(variance * weight), df=df)
-    return found if prior is NO_MACHINE else replace(found, alone=base, machine_sd=math.sqrt(max(0.0, variance - noise)))
+    return (
+        found if prior is NO_MACHINE else replace(found, alone=base, machine_sd=math.sqrt(max(0.0, variance - noise)))
+    )
 
 
 def allowance(own: Measured, other: Measured, quantity: str) -> float:
@@ -249,3 +257,56 @@ def _differences(own: Sequence[Sample], other: Sequence[Sample]) -> list[Sample]
         for host in sorted(_hosts(own, other))
         for number, (first, second) in enumerate(zip(*(_on({host}, side) for side in sides), strict=False))
     ]
+
+
+def machine_speeds(configurations: Sequence[Measured]) -> list[Machine]:
+    """Return the machines, each with its speed relative to the others of its model, the slowest first."""
+    by_model: dict[str, list[Measured]] = {}
+    for each in configurations:
+        if each.completed:
+            by_model.setdefault(each.model, []).append(each)
+    hosts = {run.machine_name for each in configurations for run in each.completed}
+    names = Counter(host.partition(" ")[0] for host in hosts)
+    found = []
+    for own in by_model.values():
+        runs = Counter(run.machine_name for each in own for run in each.completed)
+        device = str(own[0].axes.get("device") or own[0].model)
+        for host, count in runs.items():
+            name, _, identity = host.partition(" ")
+            name += f" ({identity:.6})" if names[name] > 1 else ""
+            found += [_relative(Machine(name, device, count), host, own, len(runs))] if name else []
+    return sorted(found, key=lambda each: each.speed.value if each.speed else math.inf)
+
+
+def _relative(machine: Machine, host: str, configurations: Sequence[Measured], count: int) -> Machine:
+    """Return a machine with its speed relative to the others of its model, over the configurations of both."""
+    sets = [({host} & _hosts(each.times), each) for each in configurations if len(_hosts(each.times)) > 1]
+    common = [each for hosts, each in sets if hosts]
+    if not common:
+        return machine
+    own, others = (
+        _Side.of([[run for run in each.times if (run.host == host) is is_own] for each in common])
+        for is_own in (True, False)
+    )
+    base = replace(_between(others, own), alpha=ALPHA / count)  # as the slowest is looked for
+    is_same = all(each.software == common[0].software for each in common) and common[0].has_one_software
+    prior = SAME_SOFTWARE if is_same else ANY_SOFTWARE
+    bounds = _moderated(base, own.weight + others.weight, prior, others.spread).interval()
+    ends = replace(base, alpha=ALPHA).interval()
+    low, high = map(math.exp, ends) if ends else (None, None)
+    other_hosts = {run.host for each in common for run in each.times} - {host}
+    speed = Ratio(math.exp(base.value), low, high, machine.runs)
+    return replace(machine, others=len(other_hosts), speed=speed, is_slow=bounds is not None and bounds[1] < 0)
+
+
+def machine_cautions(machines: Sequence[Machine]) -> Iterator[Caution]:
+    """Yield a caution for each machine that is slower than those of one model usually are."""
+    for each in machines:
+        if each.is_slow and each.speed:
+            low, high = (None if end is None else 100 * (1 - end) for end in (each.speed.high, each.speed.low))
+            interval = "" if low is None or high is None else f" (95% CI {low:.1f}–{high:.1f}%)"
+            others = f"{each.others} others" if each.others > 1 else "the other one"
+            text = f"{each.name} is {100 * (1 - each.speed.value):.1f}% slower than {others} of its model{interval}"
+            has_models = len({other.device for other in machines}) > 1
+            remedy = "check its clocks, its temperature and what else runs there"
+            yield Caution("slow_machine", text, remedy, could_change_best=has_models)

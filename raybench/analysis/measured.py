@@ -146,6 +146,11 @@ class Measured:
         return values if "kernel" in values else {}
 
     @property
+    def has_one_software(self) -> bool:
+        """Whether its software is known, and the same in all runs."""
+        return bool(self.software) and all(len(values) == 1 for values in self.software.values())
+
+    @property
     def ended(self) -> list[Run]:
         """The runs that have ended and are not run again."""
         return [run for run in self.attempts if (s := TrialStatus.parse(run.status)) and not s.is_rerun]

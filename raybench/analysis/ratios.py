@@ -13,6 +13,7 @@ from raybench.analysis.measured import TIME, Measured, Pairs
 ACCURACY_MARGIN = 0.01
 """Equivalence margin of accuracies: one point."""
 
+
 def effect_on(quantity: str, pairs: Pairs) -> EffectEstimate | None:
     """Return a quantity of configurations minus that of the others; None if no pair has it.
 

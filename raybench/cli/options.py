@@ -44,6 +44,12 @@ until: Decorator = click.option(
     help="Repeat 4 to 10 times, until each ratio is certain to ± this, such as 5%. With `verdict`, until one side is "
     "shown to be faster, or both to be equally fast.",
 )
+these_machines: Decorator = click.option(
+    "--these-machines",
+    is_flag=True,
+    help="Compare these machines, and not their models of device: intervals then leave out how much machines of one "
+    "model differ.",
+)
 results: Decorator = click.option(
     "--results",
     type=click.Path(file_okay=False, path_type=Path),
@@ -138,6 +144,7 @@ _OF_EXECUTION: dict[str, Decorator] = {
     "rerun": rerun,
     "retry": retry,
     "keep_going": keep_going,
+    "these_machines": these_machines,
     "results": results,
     "tracking_uri": tracking_uri,
     "no_tracking": no_tracking,

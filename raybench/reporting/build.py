@@ -45,6 +45,7 @@ def from_attempts(
     warnings: Iterable[str] = (),
     prices: PriceList | None = None,
     unit: str = "",
+    these_machines: bool = False,
 ) -> Report:
     """Return the report of attempts.
 
@@ -55,6 +56,7 @@ def from_attempts(
         warnings: messages that are not results, such as results of checks.
         prices: prices that replace those of the request.
         unit: the unit of work instead of the request's.
+        these_machines: whether intervals are about these machines, and not about their models of device.
 
     Raises:
         UsageError: no configuration has that baseline, or no run counts that unit.
@@ -71,7 +73,7 @@ def from_attempts(
         if unit:
             raise UsageError(problem)
         warnings += [problem] if counted else []
-    request = replace(request, unit=wanted)
+    request = replace(request, unit=wanted, these_machines=these_machines or request.these_machines)
     analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
     answer = analyzed.answer(warnings)
     if request.limits:
@@ -90,7 +92,7 @@ def from_grid(
 
     Args:
         everything: whether to include every configuration with results, not only those of the latest request.
-        changes: `prices` and `unit` of `from_attempts`.
+        changes: `prices`, `unit` and `these_machines` of `from_attempts`.
     """
     attempts = list(grid.runs)
     own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}

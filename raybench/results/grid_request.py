@@ -176,10 +176,10 @@ def unite(request: GridRequest, others: Sequence[GridRequest], earlier: Sequence
     hardware or in what is installed there get different device names, such as `cpu (AMD EPYC)`.
     """
     points: dict[str, dict[str, PlannedCell]] = {}
-    for each, cell in ((each, cell) for each in (*earlier, request, *others) for cell in each.cells):
+    for of_machine, cell in ((each, cell) for each in (*earlier, request, *others) for cell in each.cells):
         of_point = points.setdefault(canonical({"axes": cell.axes}), {})
         known = of_point.get(cell.cell_id, cell)
-        content = cell if each is request else known
+        content = cell if of_machine is request else known
         of_point[cell.cell_id] = replace(content, repeats=max(known.repeats, cell.repeats))
     groups = []
     for of_point in points.values():
