@@ -182,7 +182,7 @@ def _moderated(base: Estimate, weight: float, prior: Prior | None, spread: Sprea
         return base
     noise = 0.0 if base.error is None else base.error**2 / weight
     expected = prior.sd**2 + noise
-    expected_df = satterthwaite([(prior.sd**2, prior.df), (noise, base.df)])
+    expected_df = min(satterthwaite([(prior.sd**2, prior.df), (noise, base.df)]), prior.df)
     between = spread.squares / spread.df if spread.df else 0.0
     total = expected_df + spread.df
     variance, df = (expected_df * expected + spread.squares) / total if math.isfinite(total) else expected, total
