@@ -181,19 +181,23 @@ class RayProcess:
         """Every node of the cluster with its environments, and the resources that Ray offers there."""
         self.wait_started()
         self.send("probe", environments=list(environments))
-        while True:
-            answer = self.next_message()
-            if answer and "nodes" in answer:
-                nodes: list[tuple[Node, Mapping[str, float]]] = answer["nodes"]
-                return nodes
+        nodes: list[tuple[Node, Mapping[str, float]]] = self._answer("nodes")
+        return nodes
 
     def starts_nodes(self) -> bool:
         """Return whether the cluster has an autoscaler."""
         self.send("ask")
+        return bool(self._answer("starts_nodes"))
+
+    def _answer(self, name: str) -> Any:
+        """Wait for the child's answer to a question."""
         while True:
-            answer = self.next_message()
-            if answer and "starts_nodes" in answer:
-                return bool(answer["starts_nodes"])
+            try:
+                message = self.next_message()
+            except ExecutionError as error:
+                raise ExecutionError(f"{error}. Run the same command again.") from None
+            if message and name in message:
+                return message[name]
 
     def close(self) -> None:
         """Kill everything that the child has started, and remove its folder."""

@@ -25,15 +25,17 @@ def main(file: str, name: str, raybench: str, answer_file: str, parent: str) -> 
     """
     sys.argv = [file]
     sys.path[0] = raybench  # it was the folder of this program
+    from raybench.core.process_guard import die_with_parent
+
+    die_with_parent()  # before the imports, which take seconds on a busy machine
+    if os.getppid() != int(parent):  # it was killed before that
+        return
     import json
     from types import CodeType
 
-    from raybench.core.process_guard import die_with_parent
     from raybench.workloads.base import Workload
     from raybench.workloads.own_files import import_file, is_installed
 
-    die_with_parent()
-    os.kill(int(parent), 0)  # fails if the parent was killed before that
     executed: dict[str, None] = {}
 
     def note(event: str, arguments: tuple[object, ...]) -> None:
