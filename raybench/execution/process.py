@@ -248,8 +248,8 @@ def _check_memory(server: int, job: Job, trial: int) -> None:
         message = f"its processes together used {size(total)}, more than memory_limit ({size(limit)})"
         error: dict[str, Any] = {"type": "OutOfMemory", "peak_bytes": total, "limit_bytes": limit}
         by_rank = Counter[int]()
-        for rank, member in _ranks(job, trial):
-            by_rank[rank] += used.get(member, 0)
+        for rank, pid in _ranks(job, trial):
+            by_rank[rank] += used.get(pid, 0)
         if by_rank:
             message += ": " + ", ".join(
                 f"rank {rank} {size(used_bytes)}" for rank, used_bytes in sorted(by_rank.items())
