@@ -8,6 +8,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.findings.finding import findings
+from raybench.core.options import ReportOptions
 from raybench.core.text import plural
 from raybench.errors import UsageError, nearest
 from raybench.reporting import build, frames
@@ -53,7 +54,7 @@ class Results:
     @property
     def for_these_machines(self) -> Results:
         """The same results as a comparison of these machines, and not of their models of device."""
-        return Results(self._grids, baseline=self._baseline, these_machines=True)
+        return Results(self._grids, None, self._baseline, True)
 
     def with_baseline(self, **values: Any) -> Results:
         """Return the same results with a different baseline.
@@ -186,8 +187,8 @@ class Results:
     def _reports(self) -> list[Report]:
         if self._known_reports is not None:
             return list(self._known_reports)
-        changes = {"these_machines": self._these_machines}
-        return [build.from_grid(grid, self._baseline, **changes) for grid in self._grids if grid.runs]
+        options = ReportOptions(baseline=self._baseline or (), these_machines=self._these_machines)
+        return [build.from_grid(grid, options) for grid in self._grids if grid.runs]
 
     @property
     def _answers(self) -> list[Answer]:
