@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
@@ -38,6 +38,9 @@ TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
 
 FLOAT32_DIGITS = 6
 """Decimal digits that every 32-bit number keeps."""
+
+LEAST_VALUES = 3
+"""Fewest different values that show the digits of a metric."""
 
 EXAMPLES = Unit("examples", 1_000, "examples")
 
@@ -142,7 +145,7 @@ class Measured:
 
 
 def with_candidates(configurations: Sequence[Measured], metrics: Iterable[str] = ()) -> list[Measured]:
-    """Return configurations with the candidates of their job; those by `metrics` if a budget makes these decide."""
+    """Return configurations with the candidates of their job, by the quantities that a choice may follow."""
     quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
     of_jobs = {
         job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
@@ -294,8 +297,7 @@ def measure_all(attempts: Iterable[Run], request: GridRequest) -> tuple[list[Mea
     """Return the numbers of each requested configuration, and their unit of work."""
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
-    metrics = {name for each in measured for name in each.qualities} if request.budget else ()
-    return with_candidates(measured, metrics), grid.unit
+    return with_candidates(measured, {name for each in measured for name in each.qualities}), grid.unit
 
 
 class _Measurement:
@@ -313,13 +315,14 @@ class _Measurement:
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self.unit = choose_unit(runs, request.unit)
         self._target, self._stopping = as_fraction(request.target), _stopping(request)
-        values: dict[str, list[float]] = {}
+        values: dict[str, set[float]] = {}
         for run in runs:
-            for name, value in run.last_metrics.items():
-                values.setdefault(name, []).append(value)
+            for name in run.last_metrics:
+                column = run.epochs.column("metrics", name, math.nan)
+                values.setdefault(name, set()).update(filter(math.isfinite, column))
         # The steps to which the source rounded seconds, and each metric.
         self._second = rounding(each for run in runs for each in run.timed_s)
-        self._steps = {name: rounding(listed) for name, listed in values.items()}
+        self._steps = {name: _step(name, different) for name, different in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
@@ -392,6 +395,15 @@ class _Measurement:
             (run.target_energy_j if reached else run.energy_j, whole_j),
             ((run.steady_s or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
         )
+
+
+def _step(metric: str, values: Collection[float]) -> float:
+    """Return the step to which the different values of a metric were rounded.
+
+    Zeros at their ends are not seen: a few accuracies such as 0.9 are taken to have whole percents at least.
+    """
+    is_unclear = metric.endswith("/accuracy") and len(values) < LEAST_VALUES
+    return min(rounding(values), 1 / PERCENT) if is_unclear else rounding(values)
 
 
 def _stopping(request: GridRequest) -> Stopping | None:

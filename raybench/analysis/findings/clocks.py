@@ -30,6 +30,12 @@ BEYOND_LEAST_S = 0.001
 OFF_BUDGET = 0.05
 """Largest fraction by which the time of training may differ from a budget of time or price."""
 
+FALLING = 0.1
+"""Fall from an epoch to the next with which times may not be steady."""
+
+LEAST_TESTED = 3
+"""Fewest steady epochs by which a slow start is tested."""
+
 MOST_WAITED = 0.99
 """Largest waiting fraction used to estimate its cost."""
 
@@ -53,6 +59,21 @@ def short_warmup(run: Run) -> Iterator[Finding]:
     what = "steps" if by_steps else "epochs"
     text = f"after the warm-up, the run's {what} took {start.slower:.2f}x as long as later, until epoch {until}"
     yield Finding(text, start.excess, start.excess, remedy=f"set `warmup_epochs: {until}`, and more `epochs` than that")
+
+
+@detects("train for more epochs: three after the warm-up show whether they are steady", caution=True, recurs=True)
+def few_steady_epochs(run: Run) -> Iterator[Finding]:
+    """Of one or two epochs after the warm-up, the last took {FALLING:.0%} less than the one before, in most repeats.
+
+    Its time is estimated to fall by as much again. If steps are timed, `short_warmup` looks at them instead.
+    """
+    seconds, count = seconds_in(run.full_epochs, STEADY)[-2:], len(run.steady)
+    if not 0 < count < LEAST_TESTED or len(seconds) < 2 or all(run.steady.column("step_s")) or others_load(run):
+        return
+    before, last = seconds
+    if 0 < last < (1 - FALLING) * before:
+        text = f"the run's last epoch took {last:.3g} s and the one before {before:.3g} s: it may not be steady yet"
+        yield Finding(text, before / last, too_long=before / last - 1)
 
 
 @detects(
