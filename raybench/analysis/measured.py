@@ -39,9 +39,6 @@ TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
 FLOAT32_DIGITS = 6
 """Decimal digits that every 32-bit number keeps."""
 
-LEAST_VALUES = 3
-"""Fewest different values that show the digits of a metric."""
-
 EXAMPLES = Unit("examples", 1_000, "examples")
 
 _WORK = re.compile(
@@ -144,8 +141,9 @@ class Measured:
         return self.roundings.get(quantity, 0.0)
 
 
-def with_candidates(configurations: Sequence[Measured], metrics: Iterable[str] = ()) -> list[Measured]:
+def with_candidates(configurations: Sequence[Measured]) -> list[Measured]:
     """Return configurations with the candidates of their job, by the quantities that a choice may follow."""
+    metrics = {name for each in configurations for name in each.qualities}
     quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
     of_jobs = {
         job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
@@ -297,7 +295,7 @@ def measure_all(attempts: Iterable[Run], request: GridRequest) -> tuple[list[Mea
     """Return the numbers of each requested configuration, and their unit of work."""
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
-    return with_candidates(measured, {name for each in measured for name in each.qualities}), grid.unit
+    return with_candidates(measured), grid.unit
 
 
 class _Measurement:
@@ -398,12 +396,10 @@ class _Measurement:
 
 
 def _step(metric: str, values: Collection[float]) -> float:
-    """Return the step to which the different values of a metric were rounded.
-
-    Zeros at their ends are not seen: a few accuracies such as 0.9 are taken to have whole percents at least.
-    """
-    is_unclear = metric.endswith("/accuracy") and len(values) < LEAST_VALUES
-    return min(rounding(values), 1 / PERCENT) if is_unclear else rounding(values)
+    """Return the step to which the different values of a metric were rounded."""
+    step = rounding(values)
+    # Zeros at the end are not seen: one or two accuracies such as 0.9 are taken to be whole percents, or finer.
+    return min(step, 1 / PERCENT) if metric.endswith("/accuracy") and len(values) < 3 else step
 
 
 def _stopping(request: GridRequest) -> Stopping | None:

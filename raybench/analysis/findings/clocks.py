@@ -33,9 +33,6 @@ OFF_BUDGET = 0.05
 FALLING = 0.1
 """Fall from an epoch to the next with which times may not be steady."""
 
-LEAST_TESTED = 3
-"""Fewest steady epochs by which a slow start is tested."""
-
 MOST_WAITED = 0.99
 """Largest waiting fraction used to estimate its cost."""
 
@@ -61,14 +58,14 @@ def short_warmup(run: Run) -> Iterator[Finding]:
     yield Finding(text, start.excess, start.excess, remedy=f"set `warmup_epochs: {until}`, and more `epochs` than that")
 
 
-@detects("train for more epochs: three after the warm-up show whether they are steady", caution=True, recurs=True)
+@detects("train for three epochs or more after the warm-up", caution=True, recurs=True)
 def few_steady_epochs(run: Run) -> Iterator[Finding]:
-    """Of one or two epochs after the warm-up, the last took {FALLING:.0%} less than the one before, in most repeats.
+    """In most repeats, one or two epochs follow the warm-up, and times still fell by {FALLING:.0%}.
 
     Its time is estimated to fall by as much again. If steps are timed, `short_warmup` looks at them instead.
     """
-    seconds, count = seconds_in(run.full_epochs, STEADY)[-2:], len(run.steady)
-    if not 0 < count < LEAST_TESTED or len(seconds) < 2 or all(run.steady.column("step_s")) or others_load(run):
+    seconds, steps = seconds_in(run.full_epochs, STEADY)[-2:], run.steady.column("step_s")
+    if len(steps) not in (1, 2) or len(seconds) < 2 or all(steps) or others_load(run):
         return
     before, last = seconds
     if 0 < last < (1 - FALLING) * before:

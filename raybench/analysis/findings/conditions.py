@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
-from raybench.analysis.intervals import quantile
+from raybench.analysis.intervals import NOISIER, quantile
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.devices import hosted
@@ -52,15 +52,11 @@ MOST_TAKEN = 0.8
 MOST_LOST = 1 / (1 - MOST_TAKEN)
 """Cost from which it counts as unknown: a program that sleeps has little processor time whatever the others do."""
 
-
 SLOW = 0.1
 """Least excess of slow runs over the others."""
 
 GAP_OF_SPREADS = 3
 """Least gap between slow runs and the others, in spreads of the others: of normal runs with cv 5% few have it."""
-
-SLOW_LEVEL = 0.99
-"""Level of Student's t for the difference of both."""
 
 
 @detects("remove `threads` and `cpus` from the grid to use all cores", caution=True, of_hardware=True, of_grid=True)
@@ -121,28 +117,29 @@ def stopped(run: Run) -> Iterator[Finding]:
         yield Finding(text, stopped_s, too_long=stopped_s / max(seconds - stopped_s, LEAST_S))
 
 
-@detects("look for what slowed these runs; more `repeats` show how often it happens", caution=True, of_grid=True)
+@detects("look for what slowed them; more `repeats` show how often it happens", caution=True, of_grid=True)
 def slow_runs(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
-    """Some runs of a device took {SLOW:.0%} longer than other runs of their configuration, with none in between.
+    """Some runs took {SLOW:.0%} longer than others of their configuration, with none in between.
 
-    One was disturbed, or the machine has two states. Runs are compared with the fastest of their configuration; the gap
-    is at least `GAP_OF_SPREADS` times as wide as the spread of the larger group.
+    One was disturbed, or the machine has two states. A device's runs are compared with the fastest of their
+    configuration; the gap is at least `GAP_OF_SPREADS` times as wide as the spread of the larger group.
     """
     timed = [run for run in runs if run.status == TrialStatus.COMPLETED and run.steady_s]
     for group in in_groups(timed, lambda run: (str(run.cell.leaves.get("device")), run.machine_name)):
         repeats = in_groups(group, lambda run: run.cell_id)
-        least_s = {own[0].cell_id: min(run.steady_s or math.inf for run in own) for own in repeats}
-        excesses = [(run, math.log((run.steady_s or math.inf) / least_s[run.cell_id])) for run in group]
-        ordered = sorted(excesses, key=lambda each: each[1])
-        values, df = np.array([excess for _, excess in ordered]), len(group) - len(repeats) - 1
+        df = len(group) - len(repeats) - 1
         if df < 1:
             continue
+        fastest = {own[0].cell_id: min(run.steady_s or 0.0 for run in own) for own in repeats}
+        excesses = [(run, math.log((run.steady_s or 0.0) / fastest[run.cell_id])) for run in group]
+        ordered = sorted(excesses, key=lambda each: each[1])
+        values = np.array([excess for _, excess in ordered])
         split = int(np.diff(values).argmax()) + 1
         fast, slow = values[:split], values[split:]
         larger = max(fast, slow, key=lambda part: (len(part), np.ptp(part)))
         error = math.sqrt(max(larger.var(ddof=1), 1e-12) * (1 / len(fast) + 1 / len(slow)))
         is_apart = slow[0] - fast[-1] > max(math.log1p(SLOW), GAP_OF_SPREADS * np.ptp(larger))
-        if is_apart and slow.mean() - fast.mean() > quantile(df, SLOW_LEVEL) * error:
+        if is_apart and slow.mean() - fast.mean() > quantile(df, 1 - NOISIER) * error:
             for run, excess in ordered[split:]:
                 text = f"the run took {math.exp(excess):.3g}x as long as the fastest of its configuration"
                 yield [run], Finding(text, excess, too_long=math.expm1(excess))
