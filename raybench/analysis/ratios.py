@@ -14,14 +14,16 @@ ACCURACY_MARGIN = 0.01
 """Equivalence margin of accuracies: one point."""
 
 
-def effect_on(quantity: str, pairs: Pairs) -> EffectEstimate | None:
+def effect_on(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
     """Return a quantity of configurations minus that of the others; None if no pair has it.
 
     None also for a metric of runs that stop at their target, because it then only confirms it.
+
+    Args:
+        is_choice: whether the interval of one pair allows for a choice of the best among all configurations.
     """
-    return machines.effect(
-        quantity, [pair for pair in pairs if quantity not in pair[0].qualities or not any(each.stops for each in pair)]
-    )
+    kept = [pair for pair in pairs if quantity not in pair[0].qualities or not any(each.stops for each in pair)]
+    return machines.effect(quantity, kept if is_choice else [(replace(one, candidates={}), two) for one, two in kept])
 
 
 def compared(own: Measured, other: Measured, quantity: str) -> Estimate | None:
