@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from raybench.analysis import intervals
 from raybench.analysis.answer import Difference, Ratio, Summary
 from raybench.analysis.intervals import EffectEstimate, Estimate, Sample, mean
 from raybench.analysis.measured import TIME, Measured
 
+AnySummary = TypeVar("AnySummary", bound=Summary)
+
 ACCURACY_MARGIN = 0.01
 """Equivalence margin of accuracies: one point."""
 
 Pairs = Sequence[tuple[Measured, Measured]]
 """Configurations, each with the one that it is compared with."""
+
+
+def is_accuracy(metric: str) -> bool:
+    """Return whether differences of a metric are written in points."""
+    return metric.rpartition("/")[2] == "accuracy"
 
 
 def effect_on(quantity: str, pairs: Pairs) -> EffectEstimate | None:
@@ -53,10 +61,10 @@ def as_ratio(estimate: Estimate, runs: tuple[int, int] = (1, 1)) -> Ratio:
     return Ratio(_exp(estimate.value), low, high, *runs, estimate.paired)
 
 
-def scaled(ratio: Ratio, factor: float) -> Ratio:
-    """Return a ratio multiplied by a known factor."""
-    low, high = (None if end is None else end * factor for end in (ratio.low, ratio.high))
-    return replace(ratio, value=ratio.value * factor, low=low, high=high)
+def scaled(number: AnySummary, factor: float) -> AnySummary:
+    """Return a number with its interval, multiplied by a known factor."""
+    low, high = (None if end is None else end * factor for end in (number.low, number.high))
+    return replace(number, value=number.value * factor, low=low, high=high)
 
 
 def cost_ratio(own: Measured, other: Measured, quantity: str = TIME, factor: float = 1.0) -> Ratio | None:
@@ -69,7 +77,7 @@ def cost_ratio(own: Measured, other: Measured, quantity: str = TIME, factor: flo
 def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int]) -> Difference:
     """Return a difference of a metric, with the test of equality for an accuracy."""
     low, high = estimate.interval() or (None, None)
-    is_equal = metric.endswith("/accuracy") and estimate.is_within(ACCURACY_MARGIN)
+    is_equal = is_accuracy(metric) and estimate.is_within(ACCURACY_MARGIN)
     return Difference(estimate.value, low, high, *runs, estimate.paired, is_equal)
 
 

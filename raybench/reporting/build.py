@@ -106,7 +106,9 @@ def from_grid(
     if left_out := sum(run.cell_id not in own for run in attempts):
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
-    return from_attempts(attempts, request, baseline, warnings, **changes)
+    report = from_attempts(attempts, request, baseline, warnings, **changes)
+    status = replace(report.answer.status, is_own=grid.is_folder)
+    return replace(report, answer=replace(report.answer, status=status))
 
 
 def history_warnings(history: GridHistory) -> list[str]:

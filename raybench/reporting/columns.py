@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
+from raybench.analysis.ratios import is_accuracy
 from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.text import format_value
@@ -29,7 +30,11 @@ def at(row: Any, path: str) -> Any:
 
 
 def effect_columns(answer: Answer) -> list[Column]:
-    """Return the table of effects: the effect on speed, and on each metric of quality."""
+    """Return the table of effects on speed and on each metric of quality; none if it repeats that of configurations."""
+    if len({each.axis for each in answer.effects}) == 1 and not any(
+        each.sets > 1 or each.efficiency for each in answer.effects
+    ):
+        return []
     effects, main, to_target = answer.effects, answer.metric, any(each.to_target for each in answer.effects)
     columns = [
         Column("effect of", list(map(words.effect_name, effects)), kind=LABEL),
@@ -38,7 +43,7 @@ def effect_columns(answer: Answer) -> list[Column]:
         Column("efficiency", [words.share_text(each.efficiency) for each in effects], drop=1),
     ]
     for metric in dict.fromkeys([*([main] if main else []), *(name for each in effects for name in each.quality)]):
-        head = words.metric_name(metric) + (", points" if words.is_accuracy(metric) else "")
+        head = words.metric_name(metric) + (", points" if is_accuracy(metric) else "")
         texts = [words.effect_quality(each, metric, metric == main) for each in effects]
         columns.append(Column(head, texts, drop=metric != main))
     columns.append(Column("cautions", [", ".join(each.cautions) for each in effects], drop=3))
@@ -56,37 +61,48 @@ def rows(answer: Answer) -> list[Configuration]:
 def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
     """Return the table of configurations; columns without any value are left out."""
     unit, metric, goal, currency = answer.unit, answer.metric, words.goal_text(answer), words.currency_sign(answer)
-    short, is_reached = unit.label.replace("million", "M"), words.is_reached(answer.configurations)
+    is_reached = words.is_reached(answer.configurations)
     of = "to_target." if is_reached else ""
-    per = f" to {goal}" if is_reached else f"/{short}"
+    priced, times_work = words.price_unit(answer)
+    more = 1 if is_reached else times_work
+    per, per_more = (
+        f" to {goal}" if is_reached else f"/{each.label.replace('million', 'M')}" for each in (unit, priced)
+    )
 
-    def column(head: str, path: str, text: Callable[[Any], str] = words.number, **options: Any) -> Column:
+    def column(head: str, path: str, text: Callable[[Any], str] | None = None, **options: Any) -> Column:
         values = [at(each, path) for each in shown]
-        return Column(
-            head, [NOTHING if value is None else text(value) for value in values], **{"right": True, **options}
-        )
+        texts = words.column_texts(values) if text is None else [NOTHING if v is None else text(v) for v in values]
+        return Column(head, texts, **{"right": True, **options})
+
+    def durations(head: str, path: str, drop: int) -> Column:
+        seconds = [at(each, path) for each in shown]
+        unit, size = words.column_unit(each.value for each in seconds if each)
+        return Column(head.format(unit), words.column_texts(seconds, size), drop, True)
 
     columns = [
         column("#", "rank", str, drop=1),
         Column("configuration", [each.label or answer.workload for each in shown], kind=LABEL),
         *(column(axis_label(axis), f"axes.{axis}", _axis_value, right=False, kind=AXIS) for axis in answer.axes),
-        column(f"to {goal}, s", "to_target.expected.value", drop=3),
+        durations(f"to {goal}, {{}}", "to_target.expected", 3),
         column("reached", "to_target", lambda to: f"{to.reached}/{to.tried}" if to.tried else NOTHING, drop=1),
         _ratios(f"speed to {goal}", shown, "to_target.ratio"),
         column(f"{unit.counted}/s", "rate.value", words.rate_number, drop=1 if unit.has_rate or not is_reached else 6),
-        *([] if unit.has_rate else [column(f"s/{unit.label}", "seconds.value", drop=6)]),
+        *([] if unit.has_rate else [durations(f"{{}}/{unit.label}", "seconds", 6)]),
         # Tokens/s and MFU are what language models are compared by.
         column("MFU", "mfu.share.value", percent, drop=2 if unit.has_rate else 4),
         column("MFU (data sheet)", "mfu.datasheet", percent, drop=9),
         _ratios(words.speed_head(answer), shown, "ratio", drop=8 if is_reached else 0),
-        column(words.metric_name(metric), "quality.value", partial(words.metric_text, metric)),
-        column(f"{currency}{per}", f"{of}price", drop=5),
+        column(words.metric_name(metric), "quality.value", partial(words.quality_text, answer)),
+        *([] if effect_columns(answer) else [_differences(answer, shown)]),
+        Column(
+            f"{currency}{per_more}", words.column_texts([at(each, f"{of}price") for each in shown], 1 / more), 5, True
+        ),
         column(f"device J{per}", f"{of}energy_j", drop=9),
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     columns += [column(words.metric_name(name), f"metrics.{name}", drop=13 + n) for n, name in enumerate(own)]
     for each in REPORTED:
-        text = percent if each.unit == "fraction" else words.number
+        text = percent if each.unit == "fraction" else None
         columns.append(column(each.head, f"medians.{each.name}", text, drop=each.drop))
     columns.append(Column("limited by", list(map(_limit, shown)), drop=8))
     if not words.runs_text(answer):
@@ -103,6 +119,14 @@ def _limit(each: Configuration) -> str:
     """What limits a configuration and how much; the share of overhead would be the MFU."""
     is_known = each.limited_share is not None and each.limited_by != OVERHEAD
     return f"{each.limited_by} ({100 * (each.limited_share or 0):.0f}%)" if is_known else each.limited_by
+
+
+def _differences(answer: Answer, shown: Sequence[Configuration]) -> Column:
+    """Return the column of differences of quality, which a table of effects has otherwise."""
+    texts = [words.difference_text(each.quality_difference, answer.metric) for each in shown]
+    return Column(
+        words.metric_name(answer.metric) + (", points" if is_accuracy(answer.metric) else " difference"), texts, 4
+    )
 
 
 def _ratios(head: str, shown: Sequence[Configuration], path: str, drop: int = 0) -> Column:
