@@ -94,6 +94,11 @@ class Ratio(Summary):
     holds_if_no_miss: bool = False
 
     @property
+    def is_equal(self) -> bool:
+        """Whether it is shown to be within `EQUAL_RATIO` of 1."""
+        return self.low is not None and self.high is not None and 1 / EQUAL_RATIO < self.low <= self.high < EQUAL_RATIO
+
+    @property
     def is_significant(self) -> bool:
         """Whether it excludes 1, and that does not only hold if no run misses the target."""
         return self.excludes(1) and not self.holds_if_no_miss

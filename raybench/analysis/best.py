@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from raybench.analysis.answer import EQUAL_RATIO, LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio, Verdict
+from raybench.analysis.answer import LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio, Verdict
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured
 from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, quality_difference
@@ -53,7 +53,7 @@ def best(
     metric: str,
     workloads: Mapping[str, str],
     quality_sign: int = 0,
-    kept: tuple[int, float] = (0, 0.0),
+    kept: tuple[int, float] = (-1, math.inf),
 ) -> list[Best]:
     """Return the best configuration by each criterion, for each job.
 
@@ -136,20 +136,16 @@ def _near_best(
     scale: Scale, fastest: Best, configurations: Sequence[Measured], metric: str, sign: int, loss: float
 ) -> Scale | None:
     """Return the scale of those near the best quality; None if the fastest is, or is not shown to lose quality."""
-    qualities = {
-        each.index: sign * fmean(sample.value for sample in samples)
-        for each in configurations
-        if each.index in scale.costs and (samples := each.qualities.get(metric))
-    }
-    if not sign or fastest.configuration not in qualities:
+    own = {each.index: each for each in configurations if each.index in scale.costs and each.qualities.get(metric)}
+    worse = {index: sign * fmean(sample.value for sample in each.qualities[metric]) for index, each in own.items()}
+    if fastest.configuration not in worse:
         return None
-    by_index = {each.index: each for each in configurations}
-    best_quality = min(qualities, key=lambda index: qualities[index])
-    limit = qualities[best_quality] + loss * (1.0 if is_accuracy(metric) else abs(qualities[best_quality]))
-    lost = quality_difference(by_index[fastest.configuration], by_index[best_quality], metric)
-    if lost is None or (lost.has_interval and not lost.is_significant) or qualities[fastest.configuration] <= limit:
+    best_quality = min(worse, key=lambda index: worse[index])
+    limit = worse[best_quality] + loss * (1.0 if is_accuracy(metric) else abs(worse[best_quality]))
+    lost = quality_difference(own[fastest.configuration], own[best_quality], metric)
+    if lost is None or (lost.has_interval and not lost.is_significant) or worse[fastest.configuration] <= limit:
         return None
-    costs = {index: cost for index, cost in scale.costs.items() if qualities.get(index, math.inf) <= limit}
+    costs = {index: cost for index, cost in scale.costs.items() if worse.get(index, math.inf) <= limit}
     return replace(scale, criterion=Criterion.KEEPS_QUALITY, costs=costs)
 
 
@@ -160,41 +156,32 @@ def _best_by(
     order = sorted(scale.costs, key=lambda index: scale.costs[index])
     first, other = order[0], _compared_with(order, matching)
     if fastest:
-        reference = matching.references[first]
-        other = fastest.configuration if reference in (None, first) else reference
+        other = matching.references[first] if matching.references[first] in order[1:] else fastest.configuration
     ties: list[int] = []
     unproven: list[int] = []
-    likes: list[int] = []
+    are_equal = True
     for index in order[1:]:
         found = scale.compare(configurations[first], configurations[index])
         # One run of another configuration does not show that it is worse, unless it is much worse.
         is_near = isinstance(found, Ratio) and found.runs > 1 and found.value < LARGE_DIFFERENCE
         if found and not found.is_significant and (found.has_interval or is_near):
             (unproven if isinstance(found, Ratio) and found.excludes(1) else ties).append(index)
-            likes += [index] if _is_equal(found) else []
+            are_equal &= found.is_equal
     if other is None:
         return Best(first, None, {scale.criterion: None}, verdict=None)
     pair = configurations[first], configurations[other]
     found = scale.compare(*pair)
-    rivals = [index for index in (*ties, *unproven) if matching.are_rivals(first, index)]
-    if found is None and scale.costs[first]:
-        verdict = Verdict.UNDECIDED
-    elif found and not found.has_interval:
+    if found is None:
+        verdict = Verdict.UNDECIDED if scale.costs[first] else Verdict.BETTER  # free
+    elif not found.has_interval:
         verdict = Verdict.ONE_RUN if found.runs == found.other_runs == 1 else Verdict.UNDECIDED
-    elif rivals:
-        verdict = Verdict.EQUAL if {*ties, *unproven} <= {*likes} else Verdict.UNDECIDED
+    elif any(matching.are_rivals(first, index) for index in (*ties, *unproven)):
+        verdict = Verdict.EQUAL if are_equal else Verdict.UNDECIDED
     else:
-        verdict = Verdict.BETTER if found is None or found.is_significant else Verdict.UNDECIDED
+        verdict = Verdict.BETTER if found.is_significant else Verdict.UNDECIDED
     quality = found if isinstance(found, Difference) else quality_difference(*pair, metric)
     ratio = found if isinstance(found, Ratio) else None
     return Best(first, other, {scale.criterion: ratio}, quality, tuple(ties), tuple(unproven), verdict=verdict)
-
-
-def _is_equal(found: Ratio | Difference) -> bool:
-    """Return whether two configurations are shown to differ by less than `EQUAL_RATIO`, or one point of an accuracy."""
-    if isinstance(found, Difference):
-        return found.is_equal
-    return found.low is not None and found.high is not None and 1 / EQUAL_RATIO < found.low < found.high < EQUAL_RATIO
 
 
 def _compared_with(order: Sequence[int], matching: Matching) -> int | None:

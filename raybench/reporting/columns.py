@@ -16,6 +16,9 @@ from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
 from raybench.results.run_table import REPORTED
 from raybench.results.utilization import OVERHEAD
 
+EXPECTED = "to_target.expected"
+"""The path of the time to the target."""
+
 STANDARD = frozenset({"train/loss", "train/accuracy", "val/loss", "val/accuracy"})
 """Metrics without a column of their own, unless one is that of quality; curves show the loss."""
 
@@ -43,13 +46,16 @@ def effect_columns(answer: Answer) -> list[Column]:
         Column("efficiency", [words.share_text(each.efficiency) for each in effects], drop=1),
     ]
     for metric in dict.fromkeys([*([main] if main else []), *(name for each in effects for name in each.quality)]):
-        head = words.metric_name(metric) + (", points" if is_accuracy(metric) else "")
         texts = [words.effect_quality(each, metric, metric == main) for each in effects]
-        columns.append(Column(head, texts, drop=metric != main))
+        columns.append(Column(_difference_head(metric), texts, drop=metric != main))
     columns.append(Column("cautions", [", ".join(each.cautions) for each in effects], drop=3))
     if answer.budget and main:  # what decides comes first
         columns.insert(1, columns.pop(4))
     return [column for column in columns if not column.is_empty]
+
+
+def _difference_head(metric: str) -> str:
+    return words.metric_name(metric) + (", points" if is_accuracy(metric) else " difference")
 
 
 def rows(answer: Answer) -> list[Configuration]:
@@ -62,41 +68,36 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     """Return the table of configurations; columns without any value are left out."""
     unit, metric, goal, currency = answer.unit, answer.metric, words.goal_text(answer), words.currency_sign(answer)
     is_reached = words.is_reached(answer.configurations)
-    of = "to_target." if is_reached else ""
-    priced, times_work = words.price_unit(answer)
-    more = 1 if is_reached else times_work
-    per, per_more = (
-        f" to {goal}" if is_reached else f"/{each.label.replace('million', 'M')}" for each in (unit, priced)
-    )
+    of, (priced, more) = ("to_target.", (unit, 1)) if is_reached else ("", words.price_unit(answer))
+    per, per_more = (f" to {goal}" if is_reached else f"/{_short(each.label)}" for each in (unit, priced))
+    goal_s, unit_s = (words.column_unit(at(each, f"{path}.value") for each in shown) for path in (EXPECTED, "seconds"))
 
-    def column(head: str, path: str, text: Callable[[Any], str] | None = None, **options: Any) -> Column:
+    def column(
+        head: str, path: str, text: Callable[[Any], str] | None = None, size: float = 1, **options: Any
+    ) -> Column:
         values = [at(each, path) for each in shown]
-        texts = words.column_texts(values) if text is None else [NOTHING if v is None else text(v) for v in values]
+        texts = (
+            [NOTHING if each is None else text(each) for each in values] if text else words.column_texts(values, size)
+        )
         return Column(head, texts, **{"right": True, **options})
 
-    def durations(head: str, path: str, drop: int) -> Column:
-        seconds = [at(each, path) for each in shown]
-        unit, size = words.column_unit(each.value for each in seconds if each)
-        return Column(head.format(unit), words.column_texts(seconds, size), drop, True)
-
+    quality = partial(words.metric_text, metric, decimals=words.quality_decimals(answer))
     columns = [
         column("#", "rank", str, drop=1),
         Column("configuration", [each.label or answer.workload for each in shown], kind=LABEL),
         *(column(axis_label(axis), f"axes.{axis}", _axis_value, right=False, kind=AXIS) for axis in answer.axes),
-        durations(f"to {goal}, {{}}", "to_target.expected", 3),
+        column(f"to {goal}, {goal_s.name}", EXPECTED, size=goal_s.seconds, drop=3),
         column("reached", "to_target", lambda to: f"{to.reached}/{to.tried}" if to.tried else NOTHING, drop=1),
         _ratios(f"speed to {goal}", shown, "to_target.ratio"),
         column(f"{unit.counted}/s", "rate.value", words.rate_number, drop=1 if unit.has_rate or not is_reached else 6),
-        *([] if unit.has_rate else [durations(f"{{}}/{unit.label}", "seconds", 6)]),
+        *([] if unit.has_rate else [column(f"{unit_s.name}/{unit.label}", "seconds", size=unit_s.seconds, drop=6)]),
         # Tokens/s and MFU are what language models are compared by.
         column("MFU", "mfu.share.value", percent, drop=2 if unit.has_rate else 4),
         column("MFU (data sheet)", "mfu.datasheet", percent, drop=9),
         _ratios(words.speed_head(answer), shown, "ratio", drop=8 if is_reached else 0),
-        column(words.metric_name(metric), "quality.value", partial(words.quality_text, answer)),
+        column(words.metric_name(metric), "quality.value", quality),
         *([] if effect_columns(answer) else [_differences(answer, shown)]),
-        Column(
-            f"{currency}{per_more}", words.column_texts([at(each, f"{of}price") for each in shown], 1 / more), 5, True
-        ),
+        column(f"{currency}{per_more}", f"{of}price", size=1 / more, drop=5),
         column(f"device J{per}", f"{of}energy_j", drop=9),
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
@@ -121,12 +122,16 @@ def _limit(each: Configuration) -> str:
     return f"{each.limited_by} ({100 * (each.limited_share or 0):.0f}%)" if is_known else each.limited_by
 
 
+def _short(label: str) -> str:
+    for word in ("million", "billion", "trillion"):
+        label = label.replace(word, word[0].upper())
+    return label
+
+
 def _differences(answer: Answer, shown: Sequence[Configuration]) -> Column:
     """Return the column of differences of quality, which a table of effects has otherwise."""
     texts = [words.difference_text(each.quality_difference, answer.metric) for each in shown]
-    return Column(
-        words.metric_name(answer.metric) + (", points" if is_accuracy(answer.metric) else " difference"), texts, 4
-    )
+    return Column(_difference_head(answer.metric), texts, 7)
 
 
 def _ratios(head: str, shown: Sequence[Configuration], path: str, drop: int = 0) -> Column:

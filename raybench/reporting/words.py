@@ -32,7 +32,7 @@ from raybench.core.job import Target
 from raybench.core.labels import configuration_label, named_value
 from raybench.core.repeats import percent
 from raybench.core.status import TrialStatus
-from raybench.core.text import flops_text, format_value, join_words, names_text, plural
+from raybench.core.text import MAX_NAMES, flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
 from raybench.results.run_table import Run
 from raybench.results.utilization import COUNTED
@@ -104,21 +104,29 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:,.{_digits(float(f'{value:.{digits - 1}e}'), digits)}f}"
 
 
-def seconds_text(seconds: float) -> str:
-    """Format a duration: 430 ms, 74.0 s, 12.5 min, 3.10 h."""
-    for unit, size, largest in (("µs", 1e-6, 1e-3), ("ms", 1e-3, 1), ("s", 1, 300), ("min", 60, 10_800)):
-        if seconds < largest:
-            return f"{number(seconds / size)} {unit}"
-    return f"{number(seconds / 3600)} h"
+def seconds_text(seconds: float, *ends: float) -> str:
+    """Format a duration: 430 ms, 74.0 s, 12.5 min, 3.10 h; with the ends of an interval: 40.6 s (95% CI 24.4–138)."""
+    units = (("µs", 1e-6, 1e-3), ("ms", 1e-3, 1), ("s", 1, 300), ("min", 60, 10_800), ("h", 3600, math.inf))
+    unit, size = next((unit, size) for unit, size, largest in units if seconds < largest)
+    interval = f" (95% CI {'–'.join(number(end / size) for end in ends)})" if ends else ""
+    return f"{number(seconds / size)} {unit}{interval}"
 
 
-def column_unit(seconds: Iterable[float]) -> tuple[str, float]:
-    """The unit of all times of a column, in which at most four digits are before the decimal point, and its seconds."""
+class TimeUnit(NamedTuple):
+    """A unit of time."""
+
+    name: str
+    seconds: float
+
+
+def column_unit(seconds: Iterable[float | None]) -> TimeUnit:
+    """The unit of all times of a column, in which at most four digits are before the decimal point."""
     known = [value for value in seconds if value] or [1.0]
     if max(known) >= 10_000:
-        return "h", 3600.0
-    sizes = (("µs", 1e-6, 0.01), ("ms", 1e-3, 10.0))
-    return next(((unit, size) for unit, size, largest in sizes if max(known) < largest and min(known) < 1), ("s", 1.0))
+        return TimeUnit("h", 3600)
+    if min(known) >= 1 or max(known) >= 10:
+        return TimeUnit("s", 1)
+    return TimeUnit("ms", 1e-3) if max(known) >= 0.01 else TimeUnit("µs", 1e-6)
 
 
 def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
@@ -186,19 +194,17 @@ def metric_name(metric: str) -> str:
 def metric_text(metric: str, value: float, decimals: int | None = None) -> str:
     """Format a value of a metric: 94.12% for an accuracy, as 93.96% misses a target of 94%."""
     if is_accuracy(metric):
-        return f"{100 * value:.{2 if decimals is None else decimals}f}%"
+        return f"{100 * value:.{decimals or 2}f}%"
     return number(value) if decimals is None else f"{value:,.{decimals}f}"
 
 
-def quality_text(answer: Answer, value: float) -> str:
-    """Format a value of the metric of quality with the decimals of its differences, at least three digits."""
-    rows = answer.configurations
-    needed = [_difference_parts(each.quality_difference, answer.metric)[1] for each in rows if each.quality_difference]
-    if is_accuracy(answer.metric):
-        return metric_text(answer.metric, value, max(needed, default=2) if max(needed, default=2) > 2 else 2)
-    values = [abs(each.quality.value) for each in rows if each.quality and each.quality.value]
-    least, most = _digits(min(values, default=1.0), 3), _digits(max(values, default=1.0), 6)
-    return metric_text(answer.metric, value, min(max([least, *needed]), most))
+def quality_decimals(answer: Answer) -> int:
+    """The decimals of qualities: those of their differences, and of three digits or, for an accuracy, two."""
+    rows, metric = answer.configurations, answer.metric
+    needed = [_difference_parts(each.quality_difference, metric)[1] for each in rows if each.quality_difference]
+    values = sorted(abs(each.quality.value) for each in rows if each.quality and each.quality.value) or [1.0]
+    least = 2 if is_accuracy(metric) else _digits(values[0], 3)
+    return min(max([least, *needed]), _digits(values[-1], 6))
 
 
 def difference_text(difference: Difference | None, metric: str) -> str:
@@ -374,13 +380,13 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
     ranked = [each for each in of_job if each.rank]
     names = {each.index: name_of(answer, each.index, best.workload) for each in answer.configurations}
     untimed = [names[each.index] for each in of_job if each.seconds and not each.rank]
-    target, loss = target_text(answer.target) if answer.target else "", percent(answer.max_quality_loss)
+    target, loss = target_text(answer.target) if answer.target else "", f"{100 * answer.max_quality_loss:g}"
     terms = {
         "target": target,
         "to": f" to {target}" if is_reached(ranked) and Criterion.FIRST_TO_TARGET not in best.ratios else "",
         "metric": metric_name(answer.metric),
         "of": f" of {len(ranked)}" if len(ranked) > 2 and not untimed else "",
-        "loss": _points(100 * answer.max_quality_loss) if is_accuracy(answer.metric) else loss,
+        "loss": loss + (f" point{'' if loss == '1' else 's'}" if is_accuracy(answer.metric) else "%"),
         "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
         "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
         "budget": " ".join(f"{WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget)
@@ -395,7 +401,9 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
     own, is_named = names[best.configuration], configuration.is_reference and best.other is not None
     named, place = f"{own}{' (the reference)' if is_named else ''}", f" on {best.workload}" if best.workload else ""
     rivals = [index for index in (*best.indistinguishable, *best.unproven) if best.verdict is not Verdict.BETTER]
-    sides = f"{own} and {names_text([names[each] for each in rivals])}"
+    listed = [names[each] for each in (best.configuration, *rivals)]
+    # Labels with commas are separated by semicolons.
+    sides = names_text(listed) if len(listed) > 2 and (len(listed) > MAX_NAMES or ", " in own) else join_words(listed)
     facts = [*_absolute(answer, configuration, best), ", ".join(_relative(answer, best, ranked))]
     facts += ["nothing to compare it with"] if len(ranked) == 1 else []
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
@@ -411,7 +419,8 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
         name = f"{_verdict(best)}{place}: {sides} differ by less than {margin} in {quantity}."
         text = f"{named}: {text}"
     else:  # an order that noise may have made is not stated as a fact
-        name = f"{_verdict(best)}{place}{f' between {sides}' if rivals else ''}:"
+        about = "" if is_first or not rivals else f" in {quantity}"
+        name = f"{_verdict(best)}{place}{about}{f' between {sides}' if rivals else ''}:"
         text = f"{named}, {role}{'' if best.verdict is Verdict.ONE_RUN else ' in these runs'}: {text}"
     ties = names_text([names[index] for index in best.indistinguishable if index not in rivals])
     rest = [f"Not compared, because epochs are too short to be timed: {names_text(untimed)}."] if untimed else []
@@ -430,11 +439,6 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
     return BestText(name, text, " ".join(rest))
 
 
-def _points(amount: float) -> str:
-    """A difference of accuracies: 1 point, 0.5 points."""
-    return f"{amount:g} point{'' if amount == 1 else 's'}"
-
-
 def speed_text(answer: Answer, configuration: Configuration) -> str:
     """Speed with its unit: 12,300 examples/s; 0.43 s per epoch if nothing is counted; empty if unknown."""
     if configuration.rate:
@@ -445,7 +449,8 @@ def speed_text(answer: Answer, configuration: Configuration) -> str:
 def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Iterator[str]:
     """The quality at a budget, or time and price to the target: how many runs reached it, and when."""
     if Criterion.QUALITY in best.ratios:
-        yield quality_text(answer, configuration.quality.value) if configuration.quality else NOTHING
+        quality = configuration.quality
+        yield metric_text(answer.metric, quality.value, quality_decimals(answer)) if quality else NOTHING
         return
     to = configuration.to_target
     if to is None:
@@ -457,8 +462,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
     else:
         yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.success_s)}"
         ends = [end for end in (to.expected.low, to.expected.high) if end is not None]
-        interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
-        yield f"expected {seconds_text(to.expected.value)}{interval} with a restart after each miss"
+        yield f"expected {seconds_text(to.expected.value, *ends)} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
         yield money_text(to.price, answer.currency)
 
@@ -485,7 +489,8 @@ def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> It
     if best.quality is not None:
         yield quality_words(best.quality, answer.metric, other)
     elif best.other is None and configuration.quality and Criterion.QUALITY not in best.ratios:
-        yield f"{quality_text(answer, configuration.quality.value)} {metric_name(answer.metric)}"
+        quality = metric_text(answer.metric, configuration.quality.value, quality_decimals(answer))
+        yield f"{quality} {metric_name(answer.metric)}"
     elif configuration.quality is None and any(each.quality for each in answer.configurations):
         yield f"{metric_name(answer.metric)} unknown"
 
