@@ -277,6 +277,7 @@ class EffectPart:
     axis: str
     value: Any
     speed: Ratio | None
+    efficiency: Ratio | None = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
@@ -141,8 +141,9 @@ class Measured:
         return self.roundings.get(quantity, 0.0)
 
 
-def with_candidates(configurations: Sequence[Measured], metrics: Iterable[str] = ()) -> list[Measured]:
-    """Return configurations with the candidates of their job; those by `metrics` if a budget makes these decide."""
+def with_candidates(configurations: Sequence[Measured]) -> list[Measured]:
+    """Return configurations with the candidates of their job, by the quantities that a choice may follow."""
+    metrics = {name for each in configurations for name in each.qualities}
     quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
     of_jobs = {
         job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
@@ -294,8 +295,7 @@ def measure_all(attempts: Iterable[Run], request: GridRequest) -> tuple[list[Mea
     """Return the numbers of each requested configuration, and their unit of work."""
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
-    metrics = {name for each in measured for name in each.qualities} if request.budget else ()
-    return with_candidates(measured, metrics), grid.unit
+    return with_candidates(measured), grid.unit
 
 
 class _Measurement:
@@ -313,13 +313,14 @@ class _Measurement:
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self.unit = choose_unit(runs, request.unit)
         self._target, self._stopping = as_fraction(request.target), _stopping(request)
-        values: dict[str, list[float]] = {}
+        values: dict[str, set[float]] = {}
         for run in runs:
-            for name, value in run.last_metrics.items():
-                values.setdefault(name, []).append(value)
+            for name in run.last_metrics:
+                column = run.epochs.column("metrics", name, math.nan)
+                values.setdefault(name, set()).update(filter(math.isfinite, column))
         # The steps to which the source rounded seconds, and each metric.
         self._second = rounding(each for run in runs for each in run.timed_s)
-        self._steps = {name: rounding(listed) for name, listed in values.items()}
+        self._steps = {name: _step(name, different) for name, different in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
@@ -392,6 +393,13 @@ class _Measurement:
             (run.target_energy_j if reached else run.energy_j, whole_j),
             ((run.steady_s or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
         )
+
+
+def _step(metric: str, values: Collection[float]) -> float:
+    """Return the step to which the different values of a metric were rounded."""
+    step = rounding(values)
+    # Zeros at the end are not seen: one or two accuracies such as 0.9 are taken to be whole percents, or finer.
+    return min(step, 1 / PERCENT) if metric.endswith("/accuracy") and len(values) < 3 else step
 
 
 def _stopping(request: GridRequest) -> Stopping | None:

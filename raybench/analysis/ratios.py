@@ -26,10 +26,13 @@ def is_accuracy(metric: str) -> bool:
     return metric.rpartition("/")[2] == "accuracy"
 
 
-def effect_on(quantity: str, pairs: Pairs) -> EffectEstimate | None:
+def effect_on(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
     """Return a quantity of configurations minus that of the others; None if no pair has it.
 
     None also for a metric of runs that stop at their target, because it then only confirms it.
+
+    Args:
+        is_choice: whether the interval of one pair allows for a choice of the best among all configurations.
     """
     sides = [
         (own.samples(quantity), other.samples(quantity))
@@ -37,7 +40,7 @@ def effect_on(quantity: str, pairs: Pairs) -> EffectEstimate | None:
         if quantity not in own.qualities or not (own.stops or other.stops)
     ]
     floor = max((each.rounding(quantity) for pair in pairs for each in pair), default=0.0)
-    return intervals.effect(sides, floor, pairs[0][0].candidates.get(quantity) if pairs else None)
+    return intervals.effect(sides, floor, pairs[0][0].candidates.get(quantity) if pairs and is_choice else None)
 
 
 def compared(own: Measured, other: Measured, quantity: str) -> Estimate | None:

@@ -657,13 +657,13 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     most = max((each for each in answer.effects if each.axis == scaling.axis), key=lambda each: float(each.value))
     nouns = plural_noun(scaling.noun)
     name = f"{format_value(most.value)} {scaling.noun if most.value == 1 else nouns}"
-    other, share = format_value(most.other), float(most.other) / float(most.value)
-    parts = [(f"{_condition(part.axis, part.value)}, ", part.speed) for part in most.parts]
-    for place, speed in parts or [("", most.speed)]:
+    other = format_value(most.other)
+    parts = [(f"{_condition(part.axis, part.value)}, ", part.speed, part.efficiency) for part in most.parts]
+    for place, speed, efficiency in parts or [("", most.speed, most.efficiency)]:
         if speed is None:
             continue
         facts = [ratio_words(speed, Criterion.FASTEST, other).partition(" (95% CI")[0]]
-        facts[0] += f" (efficiency {share_text(scaled(speed, share), '{}%, 95% CI {}–{}%')})"
+        facts[0] += f" (efficiency {share_text(efficiency, '{}%, 95% CI {}–{}%')})"
         for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
             # With equal prices, that of the work is the speed-up again.
             is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes(1))

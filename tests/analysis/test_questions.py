@@ -536,7 +536,7 @@ def test_times_that_do_not_follow_amdahl_have_no_serial_share():
         (
             scaled_grid((1, 2, 4), [[10.0, 10.1], [5.4, 5.5], [3.0, 2.9]], joules=9),
             [
-                "4 GPUs: 3.4x as fast as 1 (efficiency 85%, 95% CI 77–95%), costs 1.2x as much, needs 1.2x as much "
+                "4 GPUs: 3.4x as fast as 1 (efficiency 85%, 95% CI 75–97%), costs 1.2x as much, needs 1.2x as much "
                 "device energy per epoch.",
                 "Strong scaling: the batch size is the same for all.",
             ],
