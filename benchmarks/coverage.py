@@ -158,11 +158,9 @@ class Grid:
     Args:
         shape: numbers of values of its axes.
         differs: whether values of the axes differ in speed.
-        hosts: number of machines on which every repeat runs, each with a speed of its own; 1 for the usual case.
     """
 
-    def __init__(self, shape: Sequence[int], differs: bool, hosts: int = 1) -> None:
-        self.hosts = hosts
+    def __init__(self, shape: Sequence[int], differs: bool) -> None:
         names = ("device", "batch_size", "weight_decay")[: len(shape)]
         self.points = [dict(zip(names, values, strict=True)) for values in product(*map(range, shape))]
         steps = (0.5, 0.2, 0.0)
@@ -175,17 +173,12 @@ class Grid:
     def draw(self, rng: np.random.Generator, noise: Noise, repeats: int) -> list[Measured]:
         """Return the runs of one draw."""
         k = len(self.points)
-        of_host = rng.normal(0, 0.05, (self.hosts, k)) if self.hosts > 1 else np.zeros((1, k))
-        logs = [self.truth + noise(rng, repeats, k) + of_host[host] for host in range(self.hosts)]
+        logs = self.truth + noise(rng, repeats, k)
         measured = [
             Measured(
                 index,
                 point,
-                times=tuple(
-                    Sample(repeat, float(logs[host][repeat, index]), str(host), 2.0 * repeat, 2.0 * repeat + 1)
-                    for host in range(self.hosts)
-                    for repeat in range(repeats)
-                ),
+                times=tuple(_sample(repeat, float(logs[repeat, index])) for repeat in range(repeats)),
             )
             for index, point in enumerate(self.points)
         ]
@@ -216,12 +209,10 @@ class Counts:
         return float(np.mean([claimed for claimed, _ in self.claims]))
 
 
-def simulate(
-    shape: Sequence[int], noise: Noise, repeats: int, draws: int, seed: int, differs: bool, hosts: int = 1
-) -> Counts:
+def simulate(shape: Sequence[int], noise: Noise, repeats: int, draws: int, seed: int, differs: bool) -> Counts:
     """Return the counts of one kind of grid and noise."""
     rng, counts = np.random.default_rng(seed), Counts()
-    grid = Grid(shape, differs, hosts)
+    grid = Grid(shape, differs)
     references = grid.matching.references
     for _ in range(draws):
         measured = grid.draw(rng, noise, repeats)
@@ -261,10 +252,6 @@ def coverage_table(draws: int, seed: int, repeats: Sequence[int] = (2, 3, 4, 5, 
                 counts = simulate(GRIDS[grid], noise, n, draws, seed, differs=True)
                 shown = [f"{100 * counts.coverage(kind):.1f}" for kind in ("pair", "effect", "best")]
                 lines.append(f"{name:<24}{grid:<8}{n:>3}{shown[0]:>7}{shown[1]:>8}{shown[2]:>7}")
-    for hosts in () if only else (2, 3, 5):
-        counts = simulate(GRIDS["2x3"], _runs(0.01), 3, draws, seed, differs=True, hosts=hosts)
-        shown = [f"{100 * counts.coverage(kind):.1f}" for kind in ("pair", "effect", "best")]
-        lines.append(f"{f'{hosts} machines, sd 5%':<24}{'2x3':<8}{3:>3}{shown[0]:>7}{shown[1]:>8}{shown[2]:>7}")
     return lines
 
 

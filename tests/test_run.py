@@ -185,7 +185,7 @@ def test_page_is_of_what_is_there(grid):
     assert page.read_text() == "mine", "it is no older than the attempts"
     os.utime(page, ns=(0, 0))
     grid(DIGITS)
-    assert page.read_text().count("<tr>") == made.count("<tr>") > 2
+    assert page.read_text().count("<tr>") == made.count("<tr>") == 2
     grid(DIGITS, where=["batch_size=64"], rerun=True)
     part = page.read_text()
     assert "Part of the grid: " in part

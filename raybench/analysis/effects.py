@@ -12,8 +12,8 @@ from typing import Any
 from raybench.analysis.answer import Effect, EffectPart, Ratio
 from raybench.analysis.intervals import EffectEstimate, holm
 from raybench.analysis.matching import JOB_AXES, Matching, amount
-from raybench.analysis.measured import ENERGY, TIME, TIME_TO_TARGET, Measured
-from raybench.analysis.ratios import Pairs, as_difference, as_ratio, effect_on, quality_effect, scaled
+from raybench.analysis.measured import ENERGY, TIME, TIME_TO_TARGET, Measured, Pairs
+from raybench.analysis.ratios import as_difference, as_ratio, effect_on, quality_effect, scaled
 from raybench.analysis.targets import target_ratio
 from raybench.core.text import format_value
 from raybench.devices import hosted

@@ -95,6 +95,9 @@ class Estimate:
         error: None without an interval.
         alpha: probability that its interval misses the true value.
         paired: whether it is a mean of differences within repeats.
+        alone: the same for the machines of the runs alone, if it is about their models of device.
+        machines: number of machines of both sides together.
+        machine_sd: standard deviation of the machines of a model that it allows for; 0 if it does not.
     """
 
     value: float
@@ -102,6 +105,9 @@ class Estimate:
     df: float = math.inf
     alpha: float = ALPHA
     paired: bool = False
+    alone: Estimate | None = None
+    machines: int = 1
+    machine_sd: float = 0.0
 
     def interval(self, alpha_factor: float = 1.0) -> tuple[float, float] | None:
         """Return the ends of the interval; None without one. A factor of 2 for alpha makes a 90% interval."""
@@ -126,8 +132,11 @@ class Estimate:
         if self.error is None or repeats < 2:
             return None
         probability = probability or 1 - self.alpha / 2
+        runs = self if self.alone is None else self.alone
+        machines = self.error**2 - (runs.error or 0.0) ** 2  # which more repeats do not reduce
         for more in range(repeats + 1, MOST_REPEATS + 1):
-            df, error = self.df * (more - 1) / (repeats - 1), self.error * math.sqrt(repeats / more)
+            df = self.df if self.alone else self.df * (more - 1) / (repeats - 1)
+            error = math.sqrt(max(machines, 0.0) + (runs.error or 0.0) ** 2 * repeats / more)
             if quantile(df, probability) * error <= half:
                 return more
         return None

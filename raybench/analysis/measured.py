@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import fmean, median
 from typing import Any
 
@@ -16,6 +17,7 @@ from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
+from raybench.devices import hardware_key
 from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import Run, latest, training_s
@@ -35,6 +37,9 @@ TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
     "energy to target",
 )
 """Quantities by which configurations are compared, besides metrics: logs, of a unit of work or to the target."""
+
+NO_SOFTWARE = {"python", "raybench", "ray", "commit", "name", "machine_id", "boot", "pid"}
+"""What is recorded with the versions of a run and its host, and does not change the speed of its device."""
 
 FLOAT32_DIGITS = 6
 """Decimal digits that every 32-bit number keeps."""
@@ -100,6 +105,7 @@ class Measured:
         stops: whether its runs stop at the target, so that their quality only confirms it.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
         candidates: those of which the best is chosen, by quantity (`samples`).
+        machines: those of the grid; None if an interval is about the very machines of the runs, and not their models.
     """
 
     index: int
@@ -119,6 +125,30 @@ class Measured:
     attempts: tuple[Run, ...] = ()
     completed: tuple[Run, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
+    machines: Machines | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def model(self) -> str:
+        """The model of its device, or the device's name if that is not known; the same for all counts and threads."""
+        run = next(iter(self.completed or self.attempts), None)
+        name = str(self.axes.get("device", ""))
+        return hardware_key(run.cell.device) or run.profile or name if run else name
+
+    @cached_property
+    def software(self) -> Mapping[str, set[str]]:
+        """Its framework, driver, kernel and code, by name; empty if they were not recorded."""
+        values: dict[str, set[str]] = {}
+        for run in self.completed:
+            own = {**run.versions, **run.host, "driver": run.hardware.get("driver"), "code": run.cell.workload.digest}
+            for name, value in own.items():
+                if value and name not in NO_SOFTWARE:
+                    values.setdefault(name, set()).add(str(value))
+        return values if "kernel" in values else {}
+
+    @property
+    def has_one_software(self) -> bool:
+        """Whether its software is known, and the same in all runs."""
+        return bool(self.software) and all(len(values) == 1 for values in self.software.values())
 
     @property
     def ended(self) -> list[Run]:
@@ -139,6 +169,22 @@ class Measured:
         if quantity in (TIME_TO_TARGET, ENERGY_TO_TARGET):
             return max((each.rounding for each in self.tries), default=0.0)
         return self.roundings.get(quantity, 0.0)
+
+
+class Machines:
+    """The configurations of a grid whose answer is about models of device.
+
+    Attributes:
+        spreads: what the machines of each model differ by, as far as computed (`raybench.analysis.machines`).
+    """
+
+    def __init__(self, configurations: Sequence[Measured]) -> None:
+        self.configurations = configurations
+        self.spreads: dict[Any, Any] = {}
+
+
+Pairs = Sequence[tuple[Measured, Measured]]
+"""Configurations, each with the one that it is compared with."""
 
 
 def with_candidates(configurations: Sequence[Measured]) -> list[Measured]:
@@ -295,7 +341,8 @@ def measure_all(attempts: Iterable[Run], request: GridRequest) -> tuple[list[Mea
     """Return the numbers of each requested configuration, and their unit of work."""
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
-    return with_candidates(measured), grid.unit
+    machines = None if request.these_machines else Machines(measured)
+    return [replace(each, machines=machines) for each in with_candidates(measured)], grid.unit
 
 
 class _Measurement:

@@ -142,7 +142,7 @@ def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkey
     arguments += ["--work", "examples=100", "--tracking", "none"]
     said = raybench("run", "--repeats", 1, *arguments, "--", "python", "train.py", "--batch-size", "{16,64}")
     assert said.status == 0
-    assert "batch 64 vs. 16" in said.out and "0.5" in said.out
+    assert "2  batch" in said.out and "0.5" in said.out
     assert "nothing was left" in raybench("grid", "g.yaml", "--tracking", "none").out.lower()
     again = raybench("run", "--save", "g.yaml", "--", "python", "train.py")
     assert again.status == 2 and "exists already" in again.err
