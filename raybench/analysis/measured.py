@@ -20,7 +20,7 @@ from raybench.core.status import TrialStatus
 from raybench.devices import hardware_key
 from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.output_clock import OutputClock
-from raybench.results.run_table import Run, latest, training_s
+from raybench.results.run_table import OF_A_TABLE, Run, latest, training_s
 
 SAME_WORK = 1.01
 """Largest ratio of examples at which epochs are the same work.
@@ -227,7 +227,7 @@ def choose_unit(attempts: Sequence[Run], wanted: str = "") -> Unit:
         return EXAMPLES
     if most and (most == wanted or own[most] >= known):
         return Unit(most, 1_000_000, most)
-    timed = "run" if runs and all(run.clock == "run" for run in runs) else "epoch"
+    timed = "run" if runs and all(run.is_whole for run in runs) else "epoch"
     if not known:
         return Unit(timed)
     sizes: dict[str, set[int]] = {}
@@ -259,7 +259,7 @@ def assumes_work(axis: str, runs: Sequence[Run]) -> bool:
 
 def clock_text(attempts: Iterable[Run]) -> str:
     """Return what an epoch of commands is, and the start-up that is left out, as a sentence."""
-    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in ("", "trial")]
+    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in ("", "trial", OF_A_TABLE)]
     clocks = [OutputClock() if run.clock == "run" else run.output_clock for run in runs]
     sentences = dict.fromkeys(clock.sentence() for clock in clocks if clock)
     startups = [run.startup_s for run in runs if run.startup_s and run.clock != "run"]

@@ -59,6 +59,7 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 @click.argument("new")
 @opt.results
 @opt.option(ReportOptions, "grid")
+@opt.option(ReportOptions, "axis")
 @click.option(
     "--max-slowdown",
     callback=fraction,
@@ -101,6 +102,7 @@ def command(
     new: str,
     results: Path,
     grid: str | None,
+    axis: tuple[str, ...],
     max_slowdown: float,
     max_quality_loss: float | None,
     metric: str,
@@ -133,7 +135,7 @@ def command(
     files = {data: as_json, markdown: as_markdown}
     if interleave:
         return _run_both(base, new, limits, files, replace(options, results=results))
-    comparison = compare(Grid(*as_versions(*(_source(each, results, grid) for each in (base, new)))), limits)
+    comparison = compare(Grid(*as_versions(*(_source(each, results, grid, axis) for each in (base, new)))), limits)
     _show(comparison, files)
     return STATUSES[comparison.decision]
 
@@ -148,12 +150,12 @@ def _check_options(interleave: bool) -> None:
             raise UsageError(f"{option} has no effect {kind} --interleave; remove {option}")
 
 
-def _source(source: str, results: Path, grid: str | None) -> Source:
+def _source(source: str, results: Path, grid: str | None, axis: tuple[str, ...]) -> Source:
     """Return the attempts and the request of one grid in a source."""
     from raybench.reporting.build import one_grid
     from raybench.results.grid_request import request_of_runs
 
-    found = one_grid([source], results, grid=grid)
+    found = one_grid([source], results, grid, axis)
     return found.runs, found.request or request_of_runs(str(found.name), found.runs)
 
 

@@ -252,5 +252,13 @@ class ReportOptions(SharedOptions):
         metavar="DEVICE",
         repeatable=True,
     )
+    axis: Mapping[str, str] | Sequence[str] = option(
+        (),
+        "An axis of logs, and a regular expression of its value in their names or their text:",
+        usage="--axis 'lr=lr([0-9.]+)'.",
+        python='{"lr": "lr([0-9.]+)"}.',
+        metavar="NAME=REGEX",
+        repeatable=True,
+    )
     unit: str = option("", "The unit of rates and prices, such as tokens.", metavar="NAME")
     these_machines: bool = option(False, THESE_MACHINES)

@@ -162,20 +162,23 @@ def _values(request: GridRequest, baseline: Mapping[str, Any]) -> dict[str, Any]
     return values
 
 
-def one_grid(sources: Sequence[str], results: Path, grid: str | None = None) -> GridSource:
+def one_grid(
+    sources: Sequence[str], results: Path, grid: str | None = None, axis: Mapping[str, str] | Sequence[str] = ()
+) -> GridSource:
     """Load the one grid of which one or several sources have results.
 
     Args:
         sources: grid files, names of grids in the results folder, or sources that `raybench.load` reads.
         results: the results folder.
         grid: the grid if the sources have several.
+        axis: regular expressions of axes in the names and texts of logs, by name or as `NAME=REGEX`.
 
     Raises:
         UsageError: a source cannot be read, or they are of several grids; the message lists them.
         StoreError: an MLflow store cannot be reached or used.
     """
     named = [str(folder_of(source, results) or source) for source in sources]
-    grids = load_grids(named, grid, "all")
+    grids = load_grids(named, grid, "all", axis)
     where = ", ".join(map(redact, sources))
     if len(grids) > 1:
         names = sorted(each.name or "" for each in grids)

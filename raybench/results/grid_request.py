@@ -248,6 +248,7 @@ _AXES: Mapping[str, str] = {
     "data.name": "data_set",
     "device.model": "hardware",
     "device.count": "count",
+    "device.nodes": "nodes",
     "device.replicas": "replicas",
     "device.threads": "threads",
     "framework": "framework",
@@ -280,7 +281,7 @@ def request_of_runs(name: str, attempts: Iterable[Run], prices: Mapping[str, flo
     common = budgets[0] if budgets and all(each == budgets[0] for each in budgets) else {}
     budget = {name: common[key] for name, key in (("time", "seconds"), ("energy", "joules")) if key in common}
     workloads = dict.fromkeys(str(run.cell.workload.name) for run in runs.values() if run.cell.workload.name)
-    metric = target.metric if target else ""
+    metric = next((run.metric for run in runs.values() if run.metric), target.metric if target else "")
     return GridRequest(name, cells, workload=", ".join(workloads) or name, target=target, metric=metric, budget=budget)
 
 

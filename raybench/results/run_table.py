@@ -65,6 +65,9 @@ ACCURACY = "val/accuracy"
 SHORT_EPOCH_S = 0.05
 """Least seconds of an epoch that the arrival of a program's output can time."""
 
+OF_A_TABLE = "table"
+"""The clock of runs that a table gives as a whole."""
+
 DISTINCT = 3
 """Fewest different numbers that are the same in two runs by no coincidence."""
 
@@ -159,7 +162,7 @@ class Run:
         roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline`); empty if there was no
             measurement.
         all_reduce: the network's rate between its nodes (`raybench.checks.all_reduce`); empty without several nodes.
-        clock: what timed its epochs: `trial`, or of a command also `output`, `program` or `run`
+        clock: what timed its epochs: `trial`, `table` (a row of which is a whole run), or of a command also `output`, `program` or `run`
             (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, `matched`: the first line that each of its patterns matched, and
             `unmatched`: a message for each that matched none.
@@ -252,6 +255,7 @@ class Run:
         _of_cell("device_count", WHOLE, "", "number of accelerators, or of cores of a CPU", "device.count"),
         _of_cell("replicas", WHOLE, "", "parts of each batch with separate batch-norm statistics", "device.replicas"),
         _of_cell("devices", WHOLE, "", "devices that share each batch, if there are several", "device.devices"),
+        _of_cell("nodes", WHOLE, "", "number of nodes, if there are several", "device.nodes"),
         _of_cell("threads", WHOLE, "threads", "CPU threads of the framework", "device.threads"),
         *(_of_setting(setting) for name, setting in SETTINGS.items() if name != MODEL),
         _of_cell(
@@ -349,9 +353,14 @@ class Run:
         return last if last and last.counts and is_steady(last.epoch, self.warmup_epochs, self.gaps) else None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether its only epoch is the whole run, of which no part was timed."""
+        return self.clock in ("run", OF_A_TABLE)
+
+    @property
     def is_timed_by_warmup(self) -> bool:
         """Whether its times are of a warm-up epoch because there is no other."""
-        return bool(self.epochs) and not self.steady and not self._partial_epoch and self.clock != "run"
+        return bool(self.epochs) and not self.steady and not self._partial_epoch and not self.is_whole
 
     @property
     def is_too_short(self) -> bool:
@@ -484,6 +493,7 @@ class Run:
     last_val_loss = _last("", "the last validation loss", "val/loss")
     last_train_accuracy = _last("fraction", "the last training accuracy", "train/accuracy")
     last_train_loss = _last("", "the last training loss", "train/loss")
+    metric: str | None = stored(TEXT, "the metric by which runs are compared, if a table says it")
     target_metric = text("the metric of the target; missing without a target", "target.metric")
     target_at_least = number("", "the target is reached at this value or more", "target.at_least")
     target_at_most = number("", "the target is reached at this value or less", "target.at_most")
@@ -648,7 +658,9 @@ def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float
     metric = present.get("target_metric")
     run = Run(
         **{_STORED[name]: present[name] for name in _STORED.keys() & present.keys()},
-        cell=_cell_with(tuple((name, present[name]) for name in CELL if name in present)),
+        cell=_cell_with(
+            tuple((name, value) for name, value in present.items() if name in CELL or name.startswith(PARAM))
+        ),
         profile=present.get("device"),
         target=Target(metric, present.get("target_at_least"), present.get("target_at_most")) if metric else None,
         host={"name": present.get("host")},
@@ -663,7 +675,7 @@ def _cell_with(values: tuple[tuple[str, Any], ...]) -> Cell:
     """The cell with these columns; the inverse of `cell_row`."""
     tree: dict[str, Any] = {}
     for name, value in values:
-        *path, last = CELL[name].leaf.split(".")
+        *path, last = [PARAM[:-1], name.removeprefix(PARAM)] if name not in CELL else CELL[name].leaf.split(".")
         place = tree
         for step in path:
             place = place.setdefault(step, {})
