@@ -78,8 +78,8 @@ KERAS = {
 }
 """Column names of Keras's `CSVLogger`, with the corresponding metrics."""
 
-Repeats = dict[str, dict[int, tuple[Path, str, int]]]
-"""The file, the name and the line of the trial of each repeat, by cell."""
+Repeats = dict[str, dict[int, tuple[Path, str, int, str | None]]]
+"""The file, the name, the line and the host of the trial of each repeat, by cell."""
 
 
 def load_csv(path: Path, known: Repeats | None = None) -> list[Run]:
@@ -299,15 +299,16 @@ class _Reader:
                 )
             yield run
 
-    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int]], numbers: list[int]) -> int:
+    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]) -> int:
         """Return the repeat number of a trial in its cell."""
-        own = self.path, trial.values["trial"], self._lines[min(trial.rows)]
+        host = trial.values.get("host")
+        own = self.path, trial.values["trial"], self._lines[min(trial.rows)], host
         repeat, free = trial.values.get("repeat"), max(known, default=-1) + 1
         same = (number for number, each in known.items() if each[:2] == own[:2])
         number = next(same, free) if repeat is None else numbers.index(repeat)
-        if number in known and known[number][0] != self.path:
-            number = free
-        _, name, line = known.setdefault(number, own)
+        if number in known and (known[number][0], known[number][3]) != (self.path, host):
+            number = free  # hosts may count their repeats alike
+        _, name, line, _ = known.setdefault(number, own)
         if name != own[1]:
             message = f"{repeat} again: trial {_cut(repr(name))} on line {line} has it, and the same settings"
             self.problem(own[2], "repeat", message)
