@@ -175,10 +175,10 @@ def _best_by(
         verdict = Verdict.UNDECIDED if scale.costs[first] else Verdict.BETTER  # free
     elif not found.has_interval:
         verdict = Verdict.ONE_RUN if found.runs == found.other_runs == 1 else Verdict.UNDECIDED
-    elif any(matching.are_rivals(first, index) for index in (*ties, *unproven)):
+    elif any(fastest or matching.are_rivals(first, index) for index in (*ties, *unproven)):
         verdict = Verdict.EQUAL if are_equal else Verdict.UNDECIDED
     else:
-        verdict = Verdict.BETTER if found.is_significant else Verdict.UNDECIDED
+        verdict = Verdict.BETTER if fastest or found.is_significant else Verdict.UNDECIDED
     quality = found if isinstance(found, Difference) else quality_difference(*pair, metric)
     ratio = found if isinstance(found, Ratio) else None
     return Best(first, other, {scale.criterion: ratio}, quality, tuple(ties), tuple(unproven), verdict=verdict)

@@ -136,7 +136,11 @@ def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
         return NOTHING
     low, high = ratio.low, ratio.high
     if low is None or high is None:
-        return f"{number(ratio.value, 2)}x" if ratio.value <= MOST else f">{MOST}x"
+        return (
+            f"{number(ratio.value, 3 if 1 < ratio.value < PERCENT_BELOW else 2)}x"
+            if ratio.value <= MOST
+            else f">{MOST}x"
+        )
     if ratio.value > MOST:
         return f">{MOST}x"
     decimals = _decimals((low, high), _digits(low, 2), _digits(low, 3), 1.0)
@@ -269,6 +273,8 @@ def status_sentences(answer: Answer) -> list[str]:
         again = " Run the same command again to continue." if status.is_own else ""
         sentences.append(f"Not finished: {counts}.{again}" if goes_on else f"Incomplete: {counts}.")
     sentences += [f"{text}." for text in status.repeats]
+    if answer.target and status.completed and not is_reached(answer.configurations):
+        sentences.append(f"No run reached {target_text(answer.target)}.")
     if answer.synthetic_data:
         quality = f": {metric_name(answer.metric)} means nothing" if answer.metric else ""
         sentences.append(f"Generated data replaces {answer.synthetic_data}{quality}.")
@@ -428,8 +434,9 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
     rest += [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
     if best.unproven:
         runs = min(each.to_target.tried for each in ranked if each.to_target and each.to_target.tried)
-        slower = names_text([names[index] for index in best.unproven])
-        rest.append(f"Slower, but {plural(runs, 'run')} cannot show that {own} never misses the target: {slower}.")
+        slower = names_text([names[index] for index in best.unproven if best.unproven != (best.other,)])
+        shown = f"{plural(runs, 'run')} cannot show that {own} never misses the target"
+        rest.append(f"Slower, but {shown}: {slower}." if slower else f"{shown}.")
     if Criterion.FIRST_TO_TARGET in best.ratios and (to := configuration.to_target):
         others = [(names[each.index], each.to_target) for each in ranked if each.to_target]
         fewer = [
@@ -457,7 +464,8 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
     if to is None:
         return
     if to.success_s is None or to.expected is None:
-        yield f"0 of {plural(to.tried, 'run')} reached {target_text(answer.target)}" if answer.target else NOTHING
+        if answer.target and is_reached(answer.configurations):  # by one with a different workload
+            yield f"0 of {plural(to.tried, 'run')} reached {target_text(answer.target)}"
     elif to.reached == to.tried:
         yield f"{seconds_text(to.expected.value)}, reached in {to.reached} of {plural(to.tried, 'run')}"
     else:
@@ -743,8 +751,8 @@ def hardware_text(answer: Answer) -> str:
         if text := ", ".join(filter(None, (each.hardware, price))):
             parts = each.label.split(", ")
             groups[text] = [part for part in groups.get(text, parts) if part in parts]
-    names = {text: f"{', '.join(parts)}: " if parts and len(groups) > 1 else "" for text, parts in groups.items()}
-    return "; ".join(f"{name}{text}" for text, name in names.items())
+    names = {text: ", ".join(parts) if len(groups) > 1 else "" for text, parts in groups.items()}
+    return "; ".join(f"{name}: {text}" if name not in ("", text) else text for text, name in names.items())
 
 
 def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
