@@ -10,7 +10,7 @@ Any program may write it. The first line names the columns, by the names they ha
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
   `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`,
   `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
-  `weight_decay`.
+  `weight_decay`; settings with other names are numbers or text: `params.lr`.
 
 Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
 numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core.identity import digest, trial_id
-from raybench.core.settings import SETTINGS
+from raybench.core.settings import PARAM, SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.errors import FileError, Problem, close, nearest
@@ -156,7 +156,8 @@ class _Reader:
         for number, name in enumerate(self._names, 1):
             duplicate = name in self._names[: number - 1]
             rate = f"{UNITS}{name.removesuffix('_per_s')}"
-            if duplicate or not (name in KNOWN or "/" in name or rate in self._names):
+            is_known = name in KNOWN or "/" in name or rate in self._names or _is_param(name)
+            if duplicate or not is_known:
                 message = f"there are two columns {_cut(name)}" if duplicate else _unknown(name)
                 self.problems.append(Problem(str(self.path), 1, number, _cut(names[number - 1]), message))
         if "epoch" not in self._names:
@@ -167,7 +168,7 @@ class _Reader:
 
     def _values(self, name: str, texts: Sequence[str]) -> Sequence[Any]:
         """Convert a column; None is a missing value."""
-        if KNOWN.get(name, NUMBER) == NUMBER:
+        if KNOWN.get(name, NUMBER) == NUMBER and not _is_param(name):
             with suppress(ValueError):
                 numbers = list(map(float, texts))
                 ends = min(numbers), max(numbers)
@@ -192,9 +193,11 @@ class _Reader:
 
     def _group(self) -> None:
         """Find the rows of each trial."""
-        own = [name for name in self._names if name in _OF_TRIALS]
+        own = [name for name in self._names if name in _OF_TRIALS or _is_param(name)]
         is_named = "trial" in self._names
-        which = ["grid", "trial", "attempt"] if is_named else [name for name in own if name in _WHICH]
+        which = (
+            ["grid", "trial", "attempt"] if is_named else [name for name in own if name in _WHICH or _is_param(name)]
+        )
         columns = [self._columns[name] for name in which if name in self._columns]
         keys = zip(*columns, strict=True) if columns else [()] * len(self._lines)
         groups: dict[tuple[Any, ...], list[int]] = {}
@@ -324,6 +327,11 @@ def _value(name: str, text: str) -> Any:
     dtype, quoted = KNOWN.get(name, NUMBER), _cut(repr(text))
     if not text or text == "<NA>" or (text == "NA" and dtype != TEXT):
         return None
+    if _is_param(name):
+        with suppress(ValueError):
+            number = float(text)
+            return int(number) if text.isdecimal() else number if math.isfinite(number) else text
+        return text
     if name == "status" and text not in list(TrialStatus):
         raise ValueError(f"{quoted} is not a status; {nearest(text, TrialStatus)}")
     if name in SETTINGS and bool in SETTINGS[name].types:
@@ -364,10 +372,15 @@ def _boolean(text: str, names: Sequence[str] = ()) -> bool | str:
     return text if text in names else text.lower() == "true"
 
 
+def _is_param(name: str) -> bool:
+    """Return whether a column has a setting that raybench does not name."""
+    return name.startswith(PARAM) and name != PARAM
+
+
 def _unknown(name: str) -> str:
     """Return advice for an unknown column."""
-    hint = close(name, KNOWN) or "a metric needs a slash in its name, such as val/accuracy; remove any other"
-    return f"unknown column; {hint}"
+    forms = f"name a metric like val/accuracy, and a setting {PARAM}{name}"
+    return f"unknown column; {' Else '.join(filter(None, (close(name, KNOWN), forms)))}"
 
 
 def _not_fraction(metric: str, number: float) -> str:
