@@ -266,7 +266,7 @@ def status_sentences(answer: Answer) -> list[str]:
     status, sentences = answer.status, ["Smoke run: its numbers are not results."] if is_smoke(answer.grid) else []
     sentences += [f"Part of the grid: {status.part}."] if status.part else []
     if status.completed < status.planned:
-        ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
+        ends = ", ".join(_ending_text(answer, name, count) for name, count in status.endings.items() if count)
         counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
         # After a failure, the end of the output says what to do.
         goes_on = status.is_stopped and not status.endings.get(TrialStatus.FAILED)
@@ -279,6 +279,15 @@ def status_sentences(answer: Answer) -> list[str]:
         quality = f": {metric_name(answer.metric)} means nothing" if answer.metric else ""
         sentences.append(f"Generated data replaces {answer.synthetic_data}{quality}.")
     return sentences
+
+
+def _ending_text(answer: Answer, status: str, runs: int) -> str:
+    """How many runs ended so and, if it may be due to their configuration, of which: 1 diverged (tpu)."""
+    rows = answer.configurations
+    concerned = [each.label for each in rows if any(ending.status == status for ending in each.endings)]
+    is_theirs = status in (TrialStatus.DIVERGED, TrialStatus.OOM, TrialStatus.TIMEOUT, TrialStatus.FAILED)
+    names = f" ({names_text(concerned)})" if is_theirs and len(concerned) < len(rows) else ""
+    return f"{runs:,} {STATUSES.get(status, status)}{names}"
 
 
 class CriterionWords(NamedTuple):
@@ -821,7 +830,7 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
     reasons: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for each in answer.configurations:
         for ending in [Ending("skipped", 0, each.skip)] if each.skip else () if only_skips else each.endings:
-            if ending.status not in ("not run", "unfinished"):
+            if ending.message and ending.status not in ("not run", "unfinished"):
                 reasons.setdefault((ending.status, ending.message), []).append((each.label, ending.runs))
     sentences = []
     for (status, message), places in reasons.items():

@@ -199,3 +199,30 @@ def test_names_are_not_capitalized(report):
     assert text.startswith("Undecided between dgx1, v100x8 and tpu_v3_8: dgx1 (the reference), first to 89% accuracy")
     assert "Slower, but 5 runs cannot show that dgx1 never misses the target: v100x8; tpu_v3_8." in text
     assert "V100x8" not in text and "Dgx1" not in text
+
+
+@pytest.mark.parametrize("qualities", [(0, 0, 0), (0, 5e-8, -5e-8)])
+def test_equal_accuracies_are_the_same(report, qualities):
+    text, _, _ = report(*(rows(s, 0.9, device=d, qualities=qualities) for d, s in (("a", 4.0), ("b", 2.0))))
+    assert "2.00 s per epoch, equal accuracy within 1 point. #" in text and "0.00000" not in text
+
+
+@pytest.mark.parametrize(("status", "words"), [("diverged", "diverged"), ("oom", "out of memory")])
+def test_what_did_not_complete_is_named(report, status, words):
+    first, second = (rows(s, 0.9, device=d) for d, s in (("a", 4.0), ("b", 2.0)))
+    ended = [row | {"status": status if row["repeat"] == 2 else "completed"} for row in second]
+    text, _, _ = report([row | {"status": "completed"} for row in first], ended)
+    assert text.startswith(f"Incomplete: 5 of 6 runs completed; 1 {words} (b). Faster: b: 2.0x as fast as a")
+
+
+def test_that_no_run_reached_the_target_is_said_first(report):
+    goal = {"target_metric": "val/accuracy", "target_at_least": 0.99}
+    text, _, _ = report(*(rows(s, 0.9, device=d, **goal) for d, s in (("a", 4.0), ("b", 2.0))))
+    assert text.startswith("No run reached 99% accuracy. Faster: b: 2.0x as fast as a")
+
+
+def test_of_equal_speeds_the_best_quality_is_named(report):
+    decays = ((0.0, 4.0, 0.90), (5e-4, 4.01, 0.94))
+    text, _, _ = report(*(rows(s, q, weight_decay=d) for d, s, q in decays))
+    assert text.startswith("Equal: decay 0 and decay 5e-4 differ by less than 5% in speed.")
+    assert " Fastest within 1 point of the best accuracy: decay 5e-4: as fast as decay 0 (" in text
