@@ -188,12 +188,16 @@ def _compared_with(order: Sequence[int], matching: Matching) -> int | None:
     """Return the configuration that the best is compared with.
 
     Its reference, if it has a cost; else the best with the baseline's values; for a reference, the next in the ranking,
-    of those that differ on the compared axes if there are any.
+    of those that differ on the compared axes if there are any. Without a requested baseline, the best by this criterion
+    takes the place of a reference, which is the best by the first.
     """
     first, *others = order
     reference = matching.references[first]
-    baseline = [index for index in others if matching.references[index] == index]
-    if reference in others:
-        return reference
     rivals = [index for index in others if matching.are_rivals(first, index)]
-    return baseline[0] if reference != first and baseline else next(iter([*rivals, *others]), None)
+    if reference in others and not matching.compares_best:
+        return reference
+    if matching.compares_best and reference is not None:
+        baseline = [index for index in rivals if not matching.are_rivals(reference, index)]
+    else:
+        baseline = [index for index in others if matching.references[index] == index and reference != first]
+    return next(iter([*baseline, *rivals, *others]), None)

@@ -86,12 +86,13 @@ def column_texts(numbers: Sequence[float | Summary | None], size: float = 1.0) -
     """Format the numbers of a column in a unit of this size with the same decimals.
 
     These give the smallest three digits and, up to six of the largest, let the ends of each interval differ; without
-    intervals the range of the numbers is taken for one.
+    intervals, numbers that differ may have four digits.
     """
     known = [scaled(each if isinstance(each, Summary) else Summary(each), 1 / size) for each in numbers if each]
     values = sorted(abs(each.value) for each in known if each.value and math.isfinite(each.value)) or [1.0]
     ends = [(each.low, each.high) for each in known if each.low and each.high and each.low < each.high]
-    least = max([_decimals(each, 0, 0, 0.0) for each in ends] or [_digits(values[-1] - values[0], 2)])
+    of_range = min(_digits(values[-1] - values[0], 2), _digits(values[0], 4))
+    least = max([_decimals(each, 0, 0, 0.0) for each in ends] or [of_range])
     least = max(least, _digits(float(f"{values[0]:.2e}"), 3))
     decimals = max(min(least, _digits(values[-1], 6)), _digits(values[0], 1))
     made = iter(known)
@@ -355,7 +356,16 @@ def best_texts(answer: Answer) -> list[BestText]:
         reason = "No run has completed." if not answer.status.completed else "No times can be compared."
         return [BestText(reason)]
     firsts = {best.workload: best for best in reversed(answer.best)}
-    return [_best_text(answer, best, best is firsts[best.workload]) for best in answer.best]
+    near = {best.workload for best in answer.best if Criterion.KEEPS_QUALITY in best.ratios}
+    texts = []
+    for best in answer.best:
+        is_first = best is firsts[best.workload]
+        text = _best_text(answer, best, is_first)
+        # Of equals the one that keeps the quality follows: a comparison of two of them would say less.
+        if is_first and best.verdict is Verdict.EQUAL and best.workload in near:
+            text = text._replace(facts="")
+        texts.append(text)
+    return texts
 
 
 def verdict(answer: Answer) -> str:
@@ -474,7 +484,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
         return
     if to.success_s is None or to.expected is None:
         if answer.target and is_reached(answer.configurations):  # by one with a different workload
-            yield f"0 of {plural(to.tried, 'run')} reached {target_text(answer.target)}"
+            yield f"no run reached {target_text(answer.target)}"
     elif to.reached == to.tried:
         yield f"{seconds_text(to.expected.value)}, reached in {to.reached} of {plural(to.tried, 'run')}"
     else:
@@ -487,7 +497,12 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
 
 def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> Iterator[str]:
     """Ratios and the difference of quality to the other side, if there is one, which the first of them names."""
-    other = "" if best.other is None else name_of(answer, best.other, best.workload) + _best_with(answer, best.other)
+    is_price = next(iter(best.ratios)) is Criterion.CHEAPEST
+    other = (
+        ""
+        if best.other is None
+        else name_of(answer, best.other, best.workload) + _best_with(answer, best.other, is_price)
+    )
     said = set[str]()
     configuration, is_reaching = answer.configurations[best.configuration], is_reached(ranked)
     for criterion, ratio in best.ratios.items():
@@ -513,12 +528,12 @@ def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> It
         yield f"{metric_name(answer.metric)} unknown"
 
 
-def _best_with(answer: Answer, index: int) -> str:
+def _best_with(answer: Answer, index: int, is_price: bool = False) -> str:
     """Say that a configuration is the best with its value on the compared axis, if there are others."""
     axes, job = answer.configurations[index].axes, _of_its_job(answer, index)
     value = configuration_label(axes, [answer.compared])
     same = [each for each in job if each.rank and value and configuration_label(each.axes, [answer.compared]) == value]
-    return f" (best with {value})" if len(same) > 1 else ""
+    return f" ({'cheapest' if is_price else 'best'} with {value})" if len(same) > 1 else ""
 
 
 def _break_even_price(

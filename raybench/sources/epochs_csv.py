@@ -68,7 +68,8 @@ TIMES = ("train_s", "epoch_s", "elapsed_s")
 SIGNED = {"target_at_least", "target_at_most", "seed"}
 """Columns that may be negative, besides metrics."""
 
-KERAS = {
+SYNONYMS = {
+    "count": "device_count",
     "accuracy": "train/accuracy",
     "acc": "train/accuracy",
     "loss": "train/loss",
@@ -76,7 +77,7 @@ KERAS = {
     "val_acc": "val/accuracy",
     "val_loss": "val/loss",
 }
-"""Column names of Keras's `CSVLogger`, with the corresponding metrics."""
+"""Names of an axis and of Keras's `CSVLogger`, with the corresponding columns."""
 
 Repeats = dict[str, dict[int, tuple[Path, str, int, str | None]]]
 """The file, the name, the line and the host of the trial of each repeat, by cell."""
@@ -149,7 +150,7 @@ class _Reader:
                 step()
 
     def _read_head(self, names: list[str]) -> None:
-        self._names = [KERAS.get(name, name) for name in names]
+        self._names = [SYNONYMS.get(name, name) for name in names]
         if len(names) < 2:
             self.problem(1, "", "write the names of columns here, separated by commas; save the file as UTF-8")
             return

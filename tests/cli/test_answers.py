@@ -139,6 +139,14 @@ def test_a_free_device_is_the_cheapest(report):
     assert "Cheapest: own (the reference): free" in text and "own: free; a100: $2.00 per hour" in text
 
 
+def test_the_cheapest_of_each_device_are_compared(report):
+    """Its fastest is not always its cheapest."""
+    runs = (("a", 1, 80.0, 2.0), ("a", 8, 14.0, 16.0), ("b", 1, 40.0, 5.0), ("b", 8, 7.0, 40.0))
+    text, _, _ = report(*(rows(s, 0.9, device=d, count=c, price_per_hour=p) for d, c, s, p in runs))
+    assert text.startswith("Faster: b, count 8, fastest of 4: 2.0x as fast as a, count 8 (best with a; 95%")
+    assert "Cheapest: a, count 1: 1.3x cheaper than b, count 1 (cheapest with b; 95%" in text
+
+
 def column(lines, name):
     """The texts of a column of the table of configurations that is aligned to the right."""
     place = next(number for number, line in enumerate(lines) if line.startswith("#"))
@@ -224,5 +232,5 @@ def test_that_no_run_reached_the_target_is_said_first(report):
 def test_of_equal_speeds_the_best_quality_is_named(report):
     decays = ((0.0, 4.0, 0.90), (5e-4, 4.01, 0.94))
     text, _, _ = report(*(rows(s, q, weight_decay=d) for d, s, q in decays))
-    assert text.startswith("Equal: decay 0 and decay 5e-4 differ by less than 5% in speed.")
-    assert " Fastest within 1 point of the best accuracy: decay 5e-4: as fast as decay 0 (" in text
+    equal = "Equal: decay 0 and decay 5e-4 differ by less than 5% in speed."
+    assert text.startswith(f"{equal} Fastest within 1 point of the best accuracy: decay 5e-4: as fast as decay 0 (")
