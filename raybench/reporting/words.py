@@ -458,10 +458,13 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
         rest.append(f"Slower, but {shown}: {slower}." if slower else f"{shown}.")
     if Criterion.FIRST_TO_TARGET in best.ratios and (to := configuration.to_target):
         others = [(names[each.index], each.to_target) for each in ranked if each.to_target]
-        fewer = [
-            f"{name} ({o.reached} of {o.tried})" for name, o in others if o.reached * to.tried < to.reached * o.tried
-        ]
-        rest += [f"Reached in fewer runs by {names_text(fewer)}."] if fewer else []
+        for words, is_never in (("Reached in fewer runs by", False), ("Not reached by", True)):
+            fewer = [
+                f"{name} ({o.reached} of {o.tried})"
+                for name, o in others
+                if o.reached * to.tried < to.reached * o.tried and is_never == (not o.reached)
+            ]
+            rest += [f"{words} {names_text(fewer)}."] if fewer else []
     rest += _break_even_price(answer, best, ranked, names)
     return BestText(name, text, " ".join(rest))
 

@@ -198,6 +198,9 @@ def test_devices_that_are_numbers_of_threads_are_meant_so(report):
     assert "Remove `threads`" not in text and text.startswith("Faster: two")
     alone, _, _ = report(*(rows(s, 0.9, device=d, threads=1, **cores) for d, s in (("one", 8.0), ("other", 4.0))))
     assert "Remove `threads`" in alone
+    cores["grid"] = "mine~smoke"
+    smoke, _, _ = report(*(rows(s, 0.9, device=d, threads=1, **cores) for d, s in (("one", 8.0), ("other", 4.0))))
+    assert smoke.startswith("Smoke run: its numbers are not results.") and "Remove `threads`" not in smoke
 
 
 def test_names_are_not_capitalized(report):
@@ -227,6 +230,14 @@ def test_that_no_run_reached_the_target_is_said_first(report):
     goal = {"target_metric": "val/accuracy", "target_at_least": 0.99}
     text, _, _ = report(*(rows(s, 0.9, device=d, **goal) for d, s in (("a", 4.0), ("b", 2.0))))
     assert text.startswith("No run reached 99% accuracy. Faster: b: 2.0x as fast as a")
+
+
+@pytest.mark.parametrize(("missed", "words"), [(3, "Not reached by b (0 of 3)."), (1, "fewer runs by b (2 of 3).")])
+def test_who_missed_the_target_is_named(report, missed, words):
+    goal = {"target_metric": "val/accuracy", "target_at_least": 0.89}
+    first, second = (rows(s, 0.9, device=d, **goal) for d, s in (("a", 4.0), ("b", 5.0)))
+    text, _, _ = report(first, [row | {"val/accuracy": 0.8} if row["repeat"] < missed else row for row in second])
+    assert words in text
 
 
 def test_of_equal_speeds_the_best_quality_is_named(report):
