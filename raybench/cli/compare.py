@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,12 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     help="The accepted increase of a configuration's time.",
 )
 @click.option(
+    "--max-slowdown-total",
+    callback=fraction,
+    metavar="PERCENT",
+    help="The same of a whole run, with start-up and evaluation.  [default: that of --max-slowdown]",
+)
+@click.option(
     "--max-quality-loss",
     callback=fraction,
     metavar="PERCENT",
@@ -73,10 +79,15 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 )
 @click.option(
     "--quality",
-    "metric",
-    default="",
-    metavar="METRIC",
-    help="Keep NEW only if this metric is shown to lose less than --max-quality-loss.",
+    "metrics",
+    multiple=True,
+    metavar="METRIC[=PERCENT]",
+    help="Keep NEW only if this metric is shown to lose less than --max-quality-loss, or PERCENT. Repeatable.",
+)
+@click.option(
+    "--anchor",
+    metavar="FIRST",
+    help="The version at the start of a chain of changes, as BASE: NEW is also compared with it.",
 )
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option(
@@ -89,6 +100,11 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     "--interleave",
     is_flag=True,
     help="BASE and NEW are grid files: run both in one grid, NAME~compare, in which their runs alternate.",
+)
+@click.option(
+    "--metrics-of-base",
+    is_flag=True,
+    help="Read the output of all versions of a command by the patterns of BASE, if those of the files differ.",
 )
 @opt.changes
 @opt.where
@@ -107,8 +123,10 @@ def command(
     results: Path,
     grid: str | None,
     max_slowdown: float,
+    max_slowdown_total: float | None,
     max_quality_loss: float | None,
-    metric: str,
+    metrics: Sequence[str],
+    anchor: str | None,
     strict: bool,
     data: Path | None,
     markdown: Path | None,
@@ -134,13 +152,23 @@ def command(
     from raybench.reporting.comparison import as_json, as_markdown
 
     _check_options(interleave)
-    limits = Limits(max_slowdown, metric, max_quality_loss, strict)
+    limits = Limits(max_slowdown, max_slowdown_total, _kept(metrics), max_quality_loss, strict)
     files = {data: as_json, markdown: as_markdown}
+    names = [base, new, *([anchor] if anchor and anchor != base else [])]
     if interleave:
-        return _run_both(base, new, results, limits, files, **options)
-    comparison = compare(Grid(*as_versions(*(_source(each, results, grid) for each in (base, new)))), limits)
+        return _run_all(names, results, limits, files, **options)
+    sources = (_source(each, results, grid) for each in names)
+    comparison = compare(Grid(*as_versions(*sources)), limits, is_complete=True)
     _show(comparison, files)
     return STATUSES[comparison.decision]
+
+
+def _kept(metrics: Sequence[str]) -> dict[str, float | None]:
+    """Return the metrics of `--quality`, each with its limit."""
+    texts = [each.partition("=") for each in metrics]
+    context = click.get_current_context()
+    option = next(each for each in context.command.params if each.name == "metrics")
+    return {name.strip(): fraction(context, option, limit or None) for name, _, limit in texts}
 
 
 def _check_options(interleave: bool) -> None:
@@ -162,21 +190,26 @@ def _source(source: str, results: Path, grid: str | None) -> Source:
     return found.runs, found.request or request_of_runs(str(found.name), found.runs)
 
 
-def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, **given: Any) -> int:
-    """Run both versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
+def _run_all(sources: Sequence[str], results: Path, limits: Limits, files: Files, **given: Any) -> int:
+    """Run all versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
+    from raybench.config.values import VERDICT
+    from raybench.core.cell import ANCHOR, BASE, NEW
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
-    from raybench.planning.versions import compared
+    from raybench.planning.versions import compared, with_more_looks
     from raybench.sources import TWO_SCRIPTS
 
-    for source in (base, new):
+    for source in sources:
         if not source.endswith((".yaml", ".yml")):
             raise UsageError(f"{source}: --interleave runs two grid files; two scripts: {TWO_SCRIPTS}")
     changes = {name: given[name] for name in ("changes", "where", "repeats", "until")}
     if given["repeats"] is None and not any(each.startswith("repeats") for each in given["changes"]):
-        changes["until"] = given["until"] or "verdict"
-    (first, _), (second, cells) = (requested_grid(Path(source), **changes) for source in (base, new))
-    spec = compared((first, second))
+        changes["until"] = given["until"] or VERDICT
+    (first, _), (second, cells), *further = (requested_grid(Path(source), **changes) for source in sources)
+    specs = [first, *(each for each, _ in further), second]
+    if changes["until"] == VERDICT and given["repeats"] is None:
+        specs = [with_more_looks(each) for each in specs]
+    spec = compared(specs, (BASE, ANCHOR, NEW) if further else (BASE, NEW), given["metrics_of_base"])
     executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
     from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import compare

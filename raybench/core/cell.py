@@ -14,8 +14,8 @@ from typing import Any, Self, get_type_hints
 from raybench.core import identity
 from raybench.core.settings import MISSING, Settings, is_of_type
 
-BASE, NEW = "base", "new"
-"""The versions that a comparison runs in one grid."""
+BASE, NEW, ANCHOR = "base", "new", "anchor"
+"""The versions that a comparison runs in one grid; the anchor is the first of a chain of changes."""
 
 VERSION_AXIS = "version"
 """The axis of the versions in that grid."""

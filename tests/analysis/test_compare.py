@@ -65,7 +65,7 @@ def test_wide_change_says_how_many_repeats_decide():
     assert change.more_s == pytest.approx(change.more_repeats * 40)
 
 
-NAMED = {"metric": "val/accuracy"}
+NAMED = {"quality": {"val/accuracy": None}}
 SMALL, CLOSE, NOISY = [0.0] * 5, [0.03, 0.031, 0.029, 0.03, 0.03], [0.03, -0.03, 0.02, -0.01, 0.0]
 
 
@@ -84,13 +84,13 @@ SMALL, CLOSE, NOISY = [0.0] * 5, [0.03, 0.031, 0.029, 0.03, 0.03], [0.03, -0.03,
 def test_faster_version_is_kept_only_with_its_quality(losses, limits, decision, kept):
     comparison = compare(Grid(*interleaved([-0.5, -0.51, -0.49, -0.5, -0.5], losses)), Limits(**limits))
     (change,) = comparison.changes
-    assert (comparison.decision, change.quality_kept) == (decision, kept)
+    assert (comparison.decision, change.quality_kept["val/accuracy"]) == (decision, kept)
     assert bool(comparison.more_repeats) == (decision is Decision.UNDECIDED)
 
 
 def test_metric_that_no_run_logged_is_refused():
     with pytest.raises(UsageError, match="val/acuracy: no run has logged it; did you mean val/accuracy"):
-        compare(Grid(*interleaved(CLEAR)), Limits(metric="val/acuracy"))
+        compare(Grid(*interleaved(CLEAR)), Limits(quality={"val/acuracy": None}))
 
 
 def test_failed_version_does_not_pass():
@@ -117,7 +117,6 @@ def test_two_sessions_are_compared_by_their_axes():
     comparison = compare(Grid(*versions))
     assert [each.verdict for each in comparison.changes] == [Verdict.SLOWER] * 2
     assert [each.label for each in comparison.changes] == ["batch 32", "batch 64"]
-    assert not comparison.same_runs
     assert [(each.name, each.base, each.new) for each in comparison.differences] == [("torch", ("2.12",), ("2.13",))]
 
 
@@ -129,9 +128,9 @@ SHORT = {"form": "command", "clock": "output"}
     ("further", "limits", "reason"),
     [
         ({"status": ["completed"] * 8 + ["diverged"] * 2}, {}, "2 of 10 runs of new did not complete (diverged)"),
-        ({"examples": 0}, {}, "no time of a completed run of new"),
-        ({"metrics": {}}, {"metric": "val/accuracy"}, "no run of new has logged val/accuracy"),
-        ({"metrics": {}}, {}, ""),
+        ({"examples": 0}, {}, "runs of base count 4000 examples, those of new 0"),
+        ({"metrics": {}}, NAMED, "no run of new has logged val/accuracy"),
+        ({"metrics": {}}, {}, "no run of new has logged val/accuracy"),
     ],
 )
 def test_version_that_shows_less_than_base(further, limits, reason):
@@ -142,9 +141,8 @@ def test_version_that_shows_less_than_base(further, limits, reason):
             change_epochs(run, metrics=metrics)
     comparison = compare(Grid(attempts, request), Limits(**limits))
     (change,) = comparison.changes
-    assert change.reason == reason
-    decision = Decision.DISCARD if limits else Decision.UNDECIDED if reason else Decision.KEEP
-    assert comparison.decision is decision
+    assert change.reason.startswith(reason)
+    assert comparison.decision is (Decision.DISCARD if "logged" in reason else Decision.UNDECIDED)
 
 
 FASTER = [math.log(each) for each in (0.8, 0.801, 0.799, 0.8, 0.8)]
@@ -156,7 +154,7 @@ LATE = (0.5, 0.8, 0.9, 0.91, 0.92, 0.95)
     [
         (EQUAL, [LEARNING] * 4 + [LATE[:4]], Verdict.UNDECIDED, "1 of 5 runs of new did not reach the target"),
         (FASTER, [LATE[:4]] * 5, Verdict.MISSING, "none of 5 runs of new reached the target"),
-        (FASTER, [LATE] * 5, Verdict.SLOWER, ""),
+        (FASTER, [LATE] * 5, Verdict.SLOWER, "it takes 20% more time, at least 20%"),
         (CLEAR, [LEARNING[1:]] * 5, Verdict.WITHIN, ""),
     ],
 )
