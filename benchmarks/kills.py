@@ -337,6 +337,8 @@ class Kills:
 
     def look_at_mlflow(self, grid: Path) -> None:
         """Look for runs without an end and for doubled entries."""
+        if not (grid / "results").exists():  # killed before anything ran
+            return
         with sqlite3.connect(f"file:{grid / 'results' / 'mlflow.db'}?mode=ro", uri=True) as store:
             for run in store.execute("select run_uuid, name from runs where status = 'RUNNING'"):
                 self.fault("RUNNING", run)
