@@ -347,7 +347,10 @@ class _Judge:
         if quiet.verdict is not change.verdict:
             change = replace(change, verdict=Verdict.UNDECIDED, reason=BUSY_REASON, more_repeats=None)
         elif total and change.verdict is not Verdict.SLOWER and self._is_slower(total, self.slowdown_total):
-            change = self._by_total(change, total, self._is_slower(replace(total, value=total.value - uneven), 0.0))
+            is_clear = self._is_slower(replace(total, value=total.value - uneven), self.slowdown_total)
+            reason = _longer("the whole run takes", total.value, (self._bounds(total) or (0.0,))[0])
+            verdict = Verdict.SLOWER_RUN if is_clear else Verdict.UNDECIDED
+            change = replace(change, verdict=verdict, reason=reason if is_clear else BUSY_REASON, more_repeats=None)
         for metric in self.metrics:
             change = self._by_quality(change, base, new, metric)
         if change.more_repeats:
@@ -399,14 +402,6 @@ class _Judge:
             return replace(change, verdict=Verdict.WITHIN)
         more = self._more(slowdown, abs(limit - slowdown.value), runs)
         return replace(change, reason=f"new may be up to {math.expm1(bounds[1]):.0%} slower", more_repeats=more)
-
-    def _by_total(self, change: Change, total: Estimate, is_slower_if_quiet: bool) -> Change:
-        """Return a change whose whole runs are slower than their limit; undecided if other programs may be why."""
-        if not is_slower_if_quiet:
-            return replace(change, verdict=Verdict.UNDECIDED, reason=BUSY_REASON, more_repeats=None)
-        bounds = self._bounds(total) or (0.0, 0.0)
-        reason = _longer("the whole run takes", total.value, bounds[0])
-        return replace(change, verdict=Verdict.SLOWER_RUN, reason=reason, more_repeats=None)
 
     def _by_quality(self, change: Change, base: Measured, new: Measured, name: str) -> Change:
         """Return a change with the verdict on a metric, too."""

@@ -32,7 +32,7 @@ Examples:
 Exit status:
   0    keep: no configuration is slower, or of lower quality, than the limits
   4    discard: one is, or has no result in NEW
-  5    undecided: more repeats are needed
+  5    undecided: more repeats are needed, or nothing comparable was measured
   2    wrong use
 with --interleave also 1 and 3 of `raybench grid`, and 130.
 """
@@ -140,11 +140,12 @@ def command(
     are matched by their values on the axes. If the grid has a target, times to it are compared.
 
     A configuration is slower if its mean time has increased by more than the limit and, by a one-sided test at 5%, has
-    increased at all. With 7 repeats and a limit of 5%, a true increase of 3% is called slower in about 15% of cases.
+    increased at all. With a limit of 5%, a true increase of 3% is called slower in up to 23% of cases. Also compared:
+    whole runs, every metric of validation data, and the numbers of epochs and examples.
 
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. Their
-    runs alternate, so that a change of the machine affects both alike. They are repeated 4 to 10 times until there is a
-    verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave,
+    runs alternate, so that a change of the machine affects both alike. They are repeated 4 to 10 times (up to 20 if
+    noisy) until there is a verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave,
     the machine may have changed between the two measurements. The options after --interleave apply only with it.
     """
     from raybench.analysis.analyze import Grid

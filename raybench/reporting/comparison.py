@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator
 
 from raybench.analysis.compare import BUSY, BUSY_REASON, FEW_CONFIGURATIONS, Change, Comparison, Decision, Verdict
@@ -148,14 +150,21 @@ def as_json(comparison: Comparison) -> str:
 
 
 def as_markdown(comparison: Comparison) -> str:
-    """A comment for a pull request: the answer and the table, the rest folded."""
-    first, *rest = sentences(comparison)
+    """A comment for a pull request: the answer and the table, the rest folded; no text of a version is markup."""
+    first, *rest = map(_literal, sentences(comparison))
     lines = [f"### raybench: {first}", "", *(f"{each}  " for each in rest), ""]
     shown = columns(comparison)
-    rows = [[each.head for each in shown], ["--:" if each.right else "---" for each in shown]]
-    rows += [list(row) for row in zip(*(each.texts for each in shown), strict=True)]
-    lines += [f"| {' | '.join(text.replace('|', chr(92) + '|') for text in row)} |" for row in rows if shown]
+    rows = [[_literal(each.head) for each in shown], ["--:" if each.right else "---" for each in shown]]
+    rows += [list(map(_literal, row)) for row in zip(*(each.texts for each in shown), strict=True)]
+    lines += [f"| {' | '.join(row)} |" for row in rows if shown]
     if folded := list(details(comparison)):
         lines += ["", "<details><summary>Cautions and differences</summary>", ""]
-        lines += [*(f"{'  ' * each.startswith('  ')}- {each.strip()}" for each in folded), "", "</details>"]
+        lines += [*(f"{'  ' * each.startswith('  ')}- {_literal(each.strip())}" for each in folded), "", "</details>"]
     return "\n".join(lines) + "\n"
+
+
+def _literal(text: str) -> str:
+    """Return a text that GitHub shows as it is: no markup, link, mention of a person or reference to an issue."""
+    text = re.sub(r"[\\`*_{}\[\]|~#]", r"\\\g<0>", html.escape(" ".join(text.split()), quote=False))
+    # A space of no width ends what GitHub would make a mention, a reference or a link.
+    return re.sub(r"(?i)(@|\\#|\bgh-|://|\bwww\.)", "\\1\u200b", text)
