@@ -515,7 +515,9 @@ def _same_runs(base: Measured, new: Measured) -> bool:
         {(run.started, run.repeat, run.steady_s) for run in side.completed if run.started} for side in (base, new)
     ]
     times = [[tuple(run.timed_s) for run in side.completed] for side in (base, new)]
-    return bool(starts[0] & starts[1]) or (len({*chain(*times[0])}) >= DISTINCT and times[0] == times[1])
+    if all(starts):
+        return bool(starts[0] & starts[1])
+    return len({*chain(*times[0])}) >= DISTINCT and times[0] == times[1]
 
 
 def _whole_runs(measured: Measured) -> tuple[Sample, ...]:

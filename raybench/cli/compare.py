@@ -145,8 +145,9 @@ def command(
 
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. Their
     runs alternate, so that a change of the machine affects both alike. They are repeated 4 to 10 times (up to 20 if
-    noisy) until there is a verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave,
-    the machine may have changed between the two measurements. The options after --interleave apply only with it.
+    noisy) until there is a verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count.
+    Without --interleave, the machine may have changed between the two measurements. The options after --interleave
+    apply only with it.
     """
     from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import Limits, as_versions, compare

@@ -32,7 +32,7 @@ class RepeatRule:
     def look_after(self, tried: int) -> int:
         """The number of repeats after which the results are looked at next."""
         has_few = self.until is not None or self.at_most <= FEW_REPEATS
-        return tried + 1 if has_few else next((look for look in LOOKS if look > tried), self.at_most)
+        return tried + 1 if has_few else next((look for look in LOOKS if look > tried), tried + 1)
 
 
 @dataclass(frozen=True)

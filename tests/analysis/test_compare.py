@@ -3,12 +3,16 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.special import stdtrit
 from support.made_up_runs import LEARNING, MadeUpGrid, change_epochs
 
 from raybench.analysis.analyze import Grid
 from raybench.analysis.compare import Decision, Limits, Verdict, as_versions, compare
+from raybench.analysis.until import look_level
 from raybench.core.job import Target
+from raybench.core.repeats import FEW_REPEATS, LOOKS, RepeatRule
 from raybench.errors import UsageError
 
 CLEAR = (0.08, 0.12, 0.09, 0.11, 0.10)
@@ -194,3 +198,38 @@ def test_missing_configuration_does_not_pass():
 def test_nothing_in_common_does_not_pass():
     attempts, request = session(1.0)
     assert compare(Grid(*as_versions((attempts, replace(request, cells=[])), (attempts, request)))).fails
+
+
+def decided(logs, limit):
+    """The shares of draws that are kept and called slower, with looks as in a comparison; rows of logs of new/base."""
+    most = np.where(logs[:, :4].std(axis=1, ddof=1) > math.sqrt(2) * 0.6 * limit, LOOKS[-1], FEW_REPEATS)
+    verdicts = np.zeros(len(logs))
+    for largest in (FEW_REPEATS, LOOKS[-1]):
+        rule, repeats = RepeatRule(4, largest), 4
+        while repeats <= largest:
+            open_ = (verdicts == 0) & (most == largest)
+            seen = logs[open_, :repeats]
+            middle, error = seen.mean(axis=1), seen.std(axis=1, ddof=1) / math.sqrt(repeats)
+            margin = stdtrit(repeats - 1, 1 - look_level(repeats, largest)) * error
+            slower = (middle > limit) & (middle > margin)
+            verdicts[open_] = np.where(slower, -1, np.where(middle + margin <= limit, 1, 0))
+            repeats = rule.look_after(repeats)
+    return (verdicts == 1).mean(), (verdicts == -1).mean()
+
+
+@pytest.mark.parametrize("family", ["normal", "heavy tails"])
+@pytest.mark.parametrize(("cv", "kept_if_equal"), [(0.01, 0.99), (0.03, 0.95), (0.05, 0.8), (0.08, 0.48)])
+def test_looks_hold_their_level(family, cv, kept_if_equal):
+    """20,000 draws: a slow-down of exactly the limit is kept in about 5%, an equal version is hardly called slower."""
+    random, limit = np.random.default_rng(0), math.log1p(0.05)
+    shape = 20_000, LOOKS[-1], 2
+    noise = random.normal(size=shape) if family == "normal" else random.standard_t(3, shape) / math.sqrt(3)
+    logs = cv * (noise[..., 1] - noise[..., 0])
+    assert decided(logs + limit, limit)[0] < 0.056
+    kept, slower = decided(logs, limit)
+    assert kept > kept_if_equal and slower < 0.05
+
+
+def test_levels_of_looks():
+    levels = [round(look_level(*each), 4) for each in ((4, 10), (10, 10), (4, 20), (20, 20))]
+    assert levels == [0.0017, 0.0322, 0.0, 0.0322]

@@ -12,6 +12,7 @@ from support.made_up_times import MadeUpTimes
 from raybench.analysis.analyze import Grid
 from raybench.analysis.compare import compare as compare_versions
 from raybench.config import load_grid
+from raybench.core.repeats import LOOKS
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.plan import request_of
 from raybench.planning.versions import compared
@@ -161,3 +162,27 @@ def test_two_environments(tmp_path, fork_server):
     assert outcome.exit_status == 0
     changes = compare_versions(Grid(outcome.history.attempts.values(), request_of(outcome.plan))).changes
     assert [change.verdict for change in changes] == ["slower"] * 2
+
+
+def test_noisy_versions_have_more_repeats(compare, tmp_path):
+    """Quiet ones need four; noisy ones are looked at after some of up to 20."""
+    assert compare("--json", "out.json", "--where", "batch_size=4").status == 0
+    assert json.loads((tmp_path / "out.json").read_text())["changes"][0]["speed"]["runs"] == 4
+    for version, seconds in (("base", 1.0), ("new", 1.0001)):
+        write(tmp_path / version)
+        noisy = HELPER.format(seconds=seconds).replace("(0.99, 1.01)", "(0.9, 1.1)")
+        (tmp_path / version / "helper.py").write_text(noisy)
+    assert compare("--json", "out.json", "--where", "batch_size=4").status in (0, 5)
+    runs = json.loads((tmp_path / "out.json").read_text())["changes"][0]["speed"]["runs"]
+    assert runs > 4 and runs in LOOKS
+
+
+def test_new_version_is_also_compared_with_the_anchor(compare, tmp_path):
+    """It is within the limits of base, and slower than the first version of the chain."""
+    for version, seconds in (("first", 1.0), ("base", 1.06), ("new", 1.1)):
+        write(tmp_path / version, seconds)
+    said = compare("--anchor", "first/grid.yaml", "--json", "out.json", "--where", "batch_size=4")
+    assert said.status == 4, said.out
+    changes = json.loads((tmp_path / "out.json").read_text())["changes"]
+    assert [(each["against"], each["verdict"] == "slower") for each in changes] == [("base", False), ("anchor", True)]
+    assert "since the anchor by" in said.out
