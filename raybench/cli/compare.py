@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from raybench.cli import options as opt
 from raybench.cli.report import OutputFile, write_file
+from raybench.core.options import GridOptions, ReportOptions
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 @click.argument("base")
 @click.argument("new")
 @opt.results
-@click.option("--grid", metavar="NAME", help="The grid to compare, if a source has several.")
+@opt.option(ReportOptions, "grid")
 @click.option(
     "--max-slowdown",
     callback=fraction,
@@ -106,17 +108,10 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     is_flag=True,
     help="Read the output of all versions of a command by the patterns of BASE, if those of the files differ.",
 )
-@opt.changes
-@opt.where
-@opt.repeats
-@opt.until
-@opt.rerun
-@opt.retry
-@opt.keep_going
-@opt.tracking_uri
-@opt.no_tracking
-@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed.")
-@opt.address
+@opt.options(
+    GridOptions,
+    *("set", "where", "repeats", "until", "rerun", "retry", "keep_going", "tracking", "checks", "address"),
+)
 def command(
     base: str,
     new: str,
@@ -131,7 +126,8 @@ def command(
     data: Path | None,
     markdown: Path | None,
     interleave: bool,
-    **options: Any,
+    metrics_of_base: bool,
+    options: GridOptions,
 ) -> int:
     """Compare one grid in BASE with the same grid in NEW, measured after a change.
 
@@ -158,7 +154,7 @@ def command(
     files = {data: as_json, markdown: as_markdown}
     names = [base, new, *([anchor] if anchor and anchor != base else [])]
     if interleave:
-        return _run_all(names, results, limits, files, **options)
+        return _run_all(names, limits, files, metrics_of_base, replace(options, results=results))
     sources = (_source(each, results, grid) for each in names)
     comparison = compare(Grid(*as_versions(*sources)), limits, is_complete=True)
     _show(comparison, files)
@@ -192,7 +188,9 @@ def _source(source: str, results: Path, grid: str | None) -> Source:
     return found.runs, found.request or request_of_runs(str(found.name), found.runs)
 
 
-def _run_all(sources: Sequence[str], results: Path, limits: Limits, files: Files, **given: Any) -> int:
+def _run_all(
+    sources: Sequence[str], limits: Limits, files: Files, has_metrics_of_base: bool, options: GridOptions
+) -> int:
     """Run all versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
     from raybench.config.values import VERDICT
     from raybench.core.cell import ANCHOR, BASE, NEW
@@ -204,15 +202,14 @@ def _run_all(sources: Sequence[str], results: Path, limits: Limits, files: Files
     for source in sources:
         if not source.endswith((".yaml", ".yml")):
             raise UsageError(f"{source}: --interleave runs two grid files; two scripts: {TWO_SCRIPTS}")
-    changes = {name: given[name] for name in ("changes", "where", "repeats", "until")}
-    if given["repeats"] is None and not any(each.startswith("repeats") for each in given["changes"]):
-        changes["until"] = given["until"] or VERDICT
-    (first, _), (second, cells), *further = (requested_grid(Path(source), **changes) for source in sources)
-    specs = [first, *(each for each, _ in further), second]
-    if changes["until"] == VERDICT and given["repeats"] is None:
+    if options.repeats is None and not any(change.startswith("repeats") for change in options.set):
+        options = replace(options, until=options.until or VERDICT)
+    first, second, *further = (requested_grid(Path(source), options) for source in sources)
+    specs = [first, *further, second]
+    if options.until == VERDICT and options.repeats is None:
         specs = [with_more_looks(each) for each in specs]
-    spec = compared(specs, (BASE, ANCHOR, NEW) if further else (BASE, NEW), given["metrics_of_base"])
-    executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
+    spec = compared(specs, (BASE, ANCHOR, NEW) if further else (BASE, NEW), has_metrics_of_base)
+    executor = make_executor(options.address)  # measures the load of other programs during the slow imports
     from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import compare
     from raybench.cli.console import Terminal, page, print_text
@@ -222,14 +219,11 @@ def _run_all(sources: Sequence[str], results: Path, limits: Limits, files: Files
     from raybench.reporting.words import status_sentences
     from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
-    from raybench.run import Options, run_grid
+    from raybench.run import run_grid
 
-    tracking = opt.tracking_of(given["tracking_uri"], given["no_tracking"])
-    retry, checks = frozenset(given["retry"]), not given["no_checks"]
-    options = Options(results, tracking, cells, retry, given["rerun"], checks, given["keep_going"], limits=limits)
     quiet = Path("-") in files
     console = Terminal(stderr=True) if quiet else page()
-    outcome = run_grid(spec, executor, Display(console if quiet else None), options)
+    outcome = run_grid(spec, executor, Display(console if quiet else None), options, limits)
     if not can_run(outcome):
         show_skipped(outcome, console)
         return outcome.exit_status
