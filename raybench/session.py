@@ -236,7 +236,7 @@ class Session:
         """Record the request of this execution, before its first trial."""
         request = self._request
         execution = self._execution = Execution.begin(
-            self._origin, request.text, request.to_json(), self._options.rerun
+            self._origin, request.text, request.to_json(), self._options.rerun, self._history.executions
         )
         with writing(self._folder):
             execution.write(self._folder)
@@ -250,8 +250,8 @@ class Session:
         if check:
             self._view.checking(describe(assignment.work, check))
         job = make_job(self._plan, assignment, self._folder, self._root)
-        clock = self._history.output_clock(job.cell)
-        job = replace(job, labels={**job.labels, "origin": self._origin}, output_clock=clock)
+        clock, name = self._history.output_clock(job.cell), self._execution.name if self._execution else None
+        job = replace(job, labels={**job.labels, "origin": self._origin, "execution": name}, output_clock=clock)
         job = self._checks.complete(job, assignment.work, check, self._folder)
         self._folders[job.trial, job.attempt] = Path(job.folder)
         return job

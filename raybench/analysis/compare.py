@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from itertools import chain
 from statistics import fmean, median, variance
+from typing import Any, Self
+
+import msgspec
 
 from raybench.analysis.analyze import Grid, error_text, is_higher_better
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
@@ -135,6 +139,19 @@ class Limits:
     quality_loss: float | None = None
     strict: bool = False
 
+    @classmethod
+    def from_json(cls, tree: Mapping[str, Any]) -> Self:
+        """Read the limits in a request.
+
+        Raises:
+            UsageError: they are damaged, or those of a different version of raybench.
+        """
+        is_same = {*tree} == {entry.name for entry in fields(cls)}
+        with suppress(msgspec.ValidationError):
+            if is_same:
+                return msgspec.convert(tree, cls)
+        raise UsageError("The limits of this comparison cannot be read; run `raybench compare` again.")
+
 
 @dataclass(frozen=True)
 class MetricLimit:
@@ -196,13 +213,19 @@ class Comparison:
 
 
 def as_versions(base: Source, new: Source, anchor: Source | None = None) -> Source:
-    """Return results of two sessions, and of the first of a chain, as one grid with the axis `version`."""
+    """Return results of two sessions, and of the first of a chain, as one grid with the axis `version`.
+
+    What is asked of both, such as the target, is what was asked of base.
+    """
     sources = [(BASE, base), *([(ANCHOR, anchor)] if anchor else []), (NEW, new)]
     runs, request = as_one_grid(VERSION_AXIS, sources)
-    return runs, replace(request, baseline={VERSION_AXIS: BASE})
+    asked = {name: getattr(base[1], name) for name in ("target", "budget", "metric", "unit")}
+    return runs, replace(request, baseline={VERSION_AXIS: BASE}, **asked)
 
 
-def compare(grid: Grid, limits: Limits | None = None, is_complete: bool = False) -> Comparison:
+def compare(
+    grid: Grid, limits: Limits | None = None, is_complete: bool = False, warnings: Iterable[str] = ()
+) -> Comparison:
     """Compare the versions of a grid with the axis `version`: new with base and, if there is one, with the anchor.
 
     A configuration is slower if the mean of log(new/base) is above the log of the limit and, by a one-sided test at 5%,
@@ -216,6 +239,7 @@ def compare(grid: Grid, limits: Limits | None = None, is_complete: bool = False)
         grid: with the runs of all versions (`as_versions`).
         limits: what is accepted.
         is_complete: whether no more runs follow, so that a configuration without any has no result.
+        warnings: what may be wrong with the results.
 
     Raises:
         UsageError: no run has a metric that must be kept.
@@ -252,7 +276,7 @@ def compare(grid: Grid, limits: Limits | None = None, is_complete: bool = False)
         changes=tuple(changes),
         only_in_new=tuple(label for index, label in labels.items() if index not in known),
         differences=tuple(changed_values(*sides)) if sides and all(sides) else (),
-        cautions=grid.answer().trust.cautions,
+        cautions=(*(Caution("warning", text) for text in warnings), *grid.answer().trust.cautions),
     )
 
 

@@ -17,7 +17,6 @@ from raybench.errors import UsageError
 
 if TYPE_CHECKING:
     from raybench.analysis.compare import Comparison, Limits
-    from raybench.analysis.measured import Source
 
     Files = Mapping[Path | None, Callable[[Comparison], str]]
 
@@ -147,7 +146,9 @@ def command(
     """
     from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import Limits, as_versions, compare
+    from raybench.reporting.build import one_grid
     from raybench.reporting.comparison import as_json, as_markdown
+    from raybench.results.grid_request import request_of_runs
 
     _check_options(interleave)
     limits = Limits(max_slowdown, max_slowdown_total, _kept(metrics), max_quality_loss, strict)
@@ -155,8 +156,10 @@ def command(
     names = [base, new, *([anchor] if anchor and anchor != base else [])]
     if interleave:
         return _run_all(names, limits, files, metrics_of_base, replace(options, results=results))
-    sources = (_source(each, results, grid) for each in names)
-    comparison = compare(Grid(*as_versions(*sources)), limits, is_complete=True)
+    found = [one_grid([each], results, grid=grid) for each in names]
+    sources = ((each.runs, each.request or request_of_runs(str(each.name), each.runs)) for each in found)
+    warnings = [text for each in found if each.history for text in each.history.warnings]
+    comparison = compare(Grid(*as_versions(*sources)), limits, is_complete=True, warnings=warnings)
     _show(comparison, files)
     return STATUSES[comparison.decision]
 
@@ -177,15 +180,6 @@ def _check_options(interleave: bool) -> None:
         if context.get_parameter_source(names[option]) is ParameterSource.COMMANDLINE:
             kind = "with" if interleave else "without"
             raise UsageError(f"{option} has no effect {kind} --interleave; remove {option}")
-
-
-def _source(source: str, results: Path, grid: str | None) -> Source:
-    """Return the attempts and the request of one grid in a source."""
-    from raybench.reporting.build import one_grid
-    from raybench.results.grid_request import request_of_runs
-
-    found = one_grid([source], results, grid=grid)
-    return found.runs, found.request or request_of_runs(str(found.name), found.runs)
 
 
 def _run_all(

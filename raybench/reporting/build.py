@@ -77,8 +77,8 @@ def from_attempts(
     answer = analyzed.answer(warnings)
     if request.limits:
         try:
-            decision = tuple(sentences(compare(analyzed, Limits(**request.limits))))
-        except UsageError as error:  # no run has the metric
+            decision = tuple(sentences(compare(analyzed, Limits.from_json(request.limits))))
+        except UsageError as error:  # no run has the metric, or the limits are damaged
             decision = (str(error),)
         answer = replace(answer, decision=decision)
     return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)

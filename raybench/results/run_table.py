@@ -152,6 +152,7 @@ class Run:
         run: a UUID, the name of its file; None if it is from a different source.
         request_id: the digest of its cell's request, the same on machines on which the cells differ.
         origin: the id of the results folder that it was run for.
+        execution: the name of the execution that ran it; None if it is not known.
         profile: the device profile's name.
         machine: `cores`: number of the node's cores for trials; this trial may have used only some of them.
         target: the target metric value, if one was set.
@@ -180,6 +181,7 @@ class Run:
     run: str | None = None
     request_id: str | None = None
     origin: str | None = None
+    execution: str | None = None
     profile: str | None = None
     machine: Mapping[str, Any] = field(default_factory=dict)
     target: Target | None = None

@@ -27,6 +27,13 @@ def test_result_is_not_compared_with_itself(compare):
     assert "Differences" not in said.out
 
 
+def test_request_that_cannot_be_read_is_said(compare, tmp_path):
+    for file in (tmp_path / "before").glob("*/executions/*.json"):
+        file.write_text(file.read_text().replace('"repeats": ', '"repeats": -'))
+    said = compare("before", "after")
+    assert "Caution: 1 request of it cannot be read" in said.out.replace("\n", " "), said.out
+
+
 def test_as_json(compare, tmp_path):
     compare("after", "--max-slowdown", "100%", "--json", "out.json")
     written = json.loads((tmp_path / "out.json").read_text())

@@ -165,6 +165,16 @@ def test_anchor_ends_a_chain_of_small_losses(compare, tmp_path):
     ]
 
 
+def test_target_is_that_of_base(compare):
+    """A version that lowers its target reaches it sooner, and is not the same job."""
+    base, worse = (rows(metrics={"val/accuracy": [0.5, 0.8, 0.87]}, shift=n) for n in (0, 1))
+    said = compare(
+        [{**line, "target_metric": "val/accuracy", "target_at_least": 0.85} for line in base],
+        [{**line, "target_metric": "val/accuracy", "target_at_least": 0.4, "train_s": 1.2} for line in worse],
+    )
+    assert said.status == DISCARD and said.found["target"]["at_least"] == 0.85, said.out
+
+
 def test_comment_has_no_markup_of_a_version(compare, tmp_path):
     hostile = "<img src=x> @octocat [a](http://e.vil) #1"
     lines = [[{**line, "device": name} for line in rows(shift=n) for name in (hostile, "b")] for n in (0, 1)]
