@@ -204,5 +204,7 @@ def folder_of(source: str, results: Path) -> Path | None:
         raise UsageError(f"{source}: no results of the grid {name} in {results}; `raybench grid {source}` makes them")
     if path.suffix in (".yaml", ".yml", ".csv", ".zip"):
         raise UsageError(f"{source}: there is no such file")
+    if not results.is_dir():
+        raise UsageError(f"{results}: no such folder, so that there are no results of a grid {source}; see --results")
     names = grids_in(results)
     raise UsageError(f"{results}: no results of a grid {source}" + (f"; {nearest(source, names)}" if names else ""))

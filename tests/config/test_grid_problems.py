@@ -237,6 +237,7 @@ def test_files_that_are_not_grids(tmp_path, monkeypatch):
     messages = {
         "grids/quikstart.yaml": "no such file; did you mean grids/quickstart.yaml?",
         "grids/other.yaml": "no such file",
+        "quikstart": "no such file; did you mean quickstart?",
         "grids": "is a folder; name a grid file",
         "train.py": "is a Python file; write a grid file with `workload: train.py:FUNCTION`, or use `raybench run -- "
         "python train.py`",
