@@ -18,6 +18,7 @@ from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.intervals import ALPHA, LEAST_PAIRED, Estimate, Sample, difference, quantile
+from raybench.analysis.machines import effect
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     SAME_WORK,
@@ -356,8 +357,10 @@ class _Judge:
             return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         if reason := self._other_job(base, new):
             return replace(change, reason=reason)
-        if (slowdown := difference(times[1], times[0], max(each.rounding(TIME) for each in (base, new)))) is None:
+        floor = max(each.rounding(TIME) for each in (base, new))
+        if (found := effect(self._quantity, [(new, base)], floor)) is None:
             return change
+        slowdown = found.mean
         self._level = look_level(min(map(len, times)), self.most_repeats(base, new)) if self._rule else None
         quality = {name: each for name in self.metrics if (each := quality_difference(new, base, name))}
         change = replace(change, speed=self._ratio(slowdown, times), quality=quality, reason="")

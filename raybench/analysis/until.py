@@ -13,6 +13,7 @@ from enum import IntEnum
 from statistics import NormalDist
 from typing import NamedTuple
 
+from raybench.analysis.best import ranking
 from raybench.analysis.intervals import Estimate
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import TIME, Measured, measure_all
@@ -82,6 +83,8 @@ def progress(
             continue
         estimate, repeats = compared(own, other, TIME), [{run.repeat for run in each.ended} for each in (own, other)]
         half, needed, count = estimate.half if estimate else None, None, len(set.intersection(*repeats))
+        if estimate and estimate.alone:  # more repeats say nothing about other machines of these models
+            estimate = estimate.alone
         narrow = Look(_is_narrow(estimate, rule), rule.at_most)
         reached, most = is_certain(own, other, request) if is_certain else narrow
         is_final |= reached is Certainty.FINAL and count >= rule.at_least
@@ -102,7 +105,7 @@ def progress(
 def progress_of(attempts: Sequence[Run], request: GridRequest, is_certain: IsCertain | None = None) -> list[Progress]:
     """Return how far each comparison is, from the attempts so far."""
     measured, _ = measure_all(attempts, request)
-    return progress(measured, Matching(measured, request.baseline), request, is_certain)
+    return progress(measured, Matching(measured, request.baseline, ranking(measured)), request, is_certain)
 
 
 def _is_narrow(estimate: Estimate | None, rule: RepeatRule) -> Certainty:
@@ -148,7 +151,7 @@ def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest
         wide = [
             f"{each.label} {spread(each.half)} in {each.tried} repeats"
             for each in progress(measured, matching, request)
-            if not each.reached and each.half is not None and each.tried >= request.rule.at_least
+            if each.half is not None and each.half > request.rule.until and each.tried >= request.rule.at_least
         ]
         if wide:
             yield f"Ratios less certain than ±{percent(request.rule.until)}: {names_text(wide)}"

@@ -111,7 +111,10 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     if left_out := sum(run.cell_id not in own for run in attempts):
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
-    return from_attempts(attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit)
+    request = replace(request, these_machines=options.these_machines or request.these_machines)
+    report = from_attempts(attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit)
+    status = replace(report.answer.status, is_own=grid.is_folder)
+    return replace(report, answer=replace(report.answer, status=status))
 
 
 def history_warnings(history: GridHistory) -> list[str]:

@@ -57,6 +57,7 @@ TABLES: Mapping[str, Sequence[AnswerColumn]] = {
         AnswerColumn("unit", TEXT, "", "the unit of work of times, prices and energies", "answer.unit.label"),
         *_interval("time_s", "s", "steady time per unit, geometric mean over runs", "seconds"),
         AnswerColumn("rate_unit", TEXT, "", "what `rate` counts, such as tokens", "answer.unit.counted"),
+        AnswerColumn("machines", WHOLE, "machines", "machines of its completed runs; 0 if not known"),
         *_interval("rate", "1/s", "what is counted per second, such as tokens; geometric mean"),
         *_interval("ratio", "ratio", "speed relative to the reference; above 1 is faster"),
         _METRIC,
@@ -104,6 +105,7 @@ TABLES: Mapping[str, Sequence[AnswerColumn]] = {
     "best": (
         _GRID,
         AnswerColumn("criterion", TEXT, "", "such as fastest, first to target or cheapest"),
+        AnswerColumn("verdict", TEXT, "", "better, equal, undecided or one run each; missing if it is the only one"),
         AnswerColumn("label", TEXT, "", "the best configuration by it"),
         AnswerColumn("other", TEXT, "", "the configuration it is compared with"),
         *_interval("ratio", "ratio", "relative to that; above 1 is better"),
