@@ -22,7 +22,7 @@ from raybench.core.files import FULL, write_atomic
 from raybench.core.job import Job
 from raybench.core.options import GridOptions
 from raybench.core.repeats import Progress
-from raybench.core.secret_masking import mask
+from raybench.core.secret_masking import mask, masked
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
 from raybench.devices import KINDS, hosted
@@ -323,11 +323,18 @@ class Session:
 
     @cached_property
     def _request(self) -> GridRequest:
-        """The request of the plan, without passwords in URIs."""
+        """The request of the plan, without passwords in URIs and credentials in parameters."""
         request = request_of(self._plan)
         limits = vars(self._limits) if self._limits else None
         request = replace(request, limits=limits, these_machines=self._options.these_machines)
-        return replace(request, text=mask(request.text), description=mask(request.description))
+        cells = [replace(c, axes=masked(c.axes), content=c.content.without_secrets()) for c in request.cells]
+        secrets = {str(v): str(masked(c.axes)[name]) for c in request.cells for name, v in c.axes.items()}
+        text, part = mask(request.text), mask(request.part)
+        for value, hidden in secrets.items():
+            if hidden != value:  # a list in the text has no names
+                text, part = text.replace(value, hidden), part.replace(value, hidden)
+        request = replace(request, text=text, part=part, description=mask(request.description))
+        return replace(request, cells=cells, baseline=masked(request.baseline))
 
     def report(self) -> Report:
         """Return the report of the grid; built once, since only warnings can be added afterwards."""

@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from typing import Any, Self, get_type_hints
 
 from raybench.core import identity
+from raybench.core.secret_masking import masked
 from raybench.core.settings import MISSING, Settings, is_of_type
 
 BASE, NEW, ANCHOR = "base", "new", "anchor"
@@ -155,6 +156,10 @@ class Cell:
     def to_json(self) -> dict[str, Any]:
         """The cell as plain values, without missing values and defaults."""
         return _written(self)
+
+    def without_secrets(self) -> Self:
+        """The cell as it is stored; its id stays that of the real values."""
+        return self if self.params is MISSING else replace(self, params=masked(self.params))
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> Self:
