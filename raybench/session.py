@@ -54,6 +54,8 @@ their cores to other programs. Only on a quiet machine is that slower (a step of
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
 
+INCOMPLETE = "The grid has stopped; put the folder back, or run the same command again for what is missing."
+
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
@@ -161,6 +163,7 @@ class Session:
         reason: dict[str, Any] | None = None
         try:
             self._executor.run(self._schedule, self._job, self._record, self._view.warn)
+            self._check_folder()
         except KeyboardInterrupt:
             self.interrupted = True
             self._view.stopping()
@@ -280,7 +283,17 @@ class Session:
         if event.get("status") == TrialStatus.LOST and error.get("disk_full") and is_local:
             raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
+    def _check_folder(self) -> None:
+        """Check that the results are where they were: what is written to a new folder of that name is not all of them.
+
+        Raises:
+            ResultsError: they are not.
+        """
+        if self._execution and not self._execution.path(self._folder).is_file():
+            raise ResultsError(f"{self._folder}: removed, moved or replaced while the grid ran. {INCOMPLETE}")
+
     def _trial_ended(self, key: Key, event: Event) -> None:
+        self._check_folder()
         self.ran += event["status"] != TrialStatus.KILLED
         self.ended[event["trial"]] = event["status"]
         run = self._history.attempts[key]
