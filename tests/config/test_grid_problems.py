@@ -253,4 +253,4 @@ def test_files_that_are_not_grids(tmp_path, monkeypatch):
 
 def test_name_of_a_file_of_mlflow(tmp_path):
     (problem,) = problems_of(tmp_path, b"name: mlflow.db\nworkload: digits_cnn\naxes: {device: [cpu]}\n")
-    assert str(problem).startswith(f"{tmp_path}/x.yaml:1:1: name: is that of MLflow's files")
+    assert str(problem).startswith(f"{tmp_path}/x.yaml:1:7: name: is that of MLflow's files")
