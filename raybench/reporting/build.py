@@ -77,8 +77,8 @@ def from_attempts(
     answer = analyzed.answer(warnings)
     if request.limits:
         try:
-            decision = tuple(sentences(compare(analyzed, Limits(**request.limits))))
-        except UsageError as error:  # no run has the metric
+            decision = tuple(sentences(compare(analyzed, Limits.from_json(request.limits))))
+        except UsageError as error:  # no run has the metric, or the limits are damaged
             decision = (str(error),)
         answer = replace(answer, decision=decision)
     return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)
@@ -207,5 +207,7 @@ def folder_of(source: str, results: Path) -> Path | None:
         raise UsageError(f"{source}: no results of the grid {name} in {results}; `raybench grid {source}` makes them")
     if path.suffix in (".yaml", ".yml", ".csv", ".zip"):
         raise UsageError(f"{source}: there is no such file")
+    if not results.is_dir():
+        raise UsageError(f"{results}: no such folder, so that there are no results of a grid {source}; see --results")
     names = grids_in(results)
     raise UsageError(f"{results}: no results of a grid {source}" + (f"; {nearest(source, names)}" if names else ""))

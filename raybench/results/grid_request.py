@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.identity import canonical
@@ -14,9 +16,14 @@ from raybench.core.repeats import RepeatRule
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results.executions import as_name
-from raybench.results.history import GridHistory
-from raybench.results.parsing import cell_in
+from raybench.results.parsing import cell_in, map_in
 from raybench.results.run_table import Run
+
+if TYPE_CHECKING:
+    from raybench.results.history import GridHistory
+
+MOST_REPEATS = 10**6
+"""Repeats of a configuration from which on a request is damaged."""
 
 
 @dataclass(frozen=True)
@@ -93,19 +100,27 @@ class GridRequest:
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any], text: str = "") -> Self | None:
-        """Read a request that `to_json` wrote; None if it is damaged."""
+        """Read a request that `to_json` wrote; None if anything in it is damaged."""
         try:
-            cells = [PlannedCell(**{**cell, "content": cell_in(json.dumps(cell["content"]))}) for cell in tree["cells"]]
-            target = Target(**tree["target"]) if tree["target"] else None
-            rule = RepeatRule(**tree["rule"]) if tree.get("rule") else None
-            request = cls(**{**tree, "cells": cells, "target": target, "text": text, "rule": rule})
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            tree = {**map_in(json.dumps(tree)), "text": text}  # empty if a number is out of range
+            contents = [cell_in(json.dumps(cell["content"])) for cell in tree["cells"]]
+            cells = [{name: cell[name] for name in cell if name != "content"} for cell in tree["cells"]]
+            request = msgspec.convert({**tree, "cells": cells}, cls)
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):  # msgspec's is a ValueError
             return None
-        is_valid = all(
-            isinstance(cell.cell_id, str) and isinstance(cell.axes, dict) and isinstance(cell.repeats, int)
-            for cell in cells
-        )
-        return request if is_valid and isinstance(request.baseline, dict) else None
+        is_whole = {entry.name for entry in fields(cls)} >= {*tree}
+        filled = [replace(cell, content=content) for cell, content in zip(request.cells, contents, strict=True)]
+        return replace(request, cells=filled) if is_whole and request._is_possible() else None
+
+    def _is_possible(self) -> bool:
+        """Return whether its numbers are such as a grid file may have."""
+        rule, prices = self.rule, [cell.price_per_hour or 0.0 for cell in self.cells]
+        counts = [self.first_look + 1, *(cell.repeats for cell in self.cells)]
+        if rule:
+            counts += [rule.at_least, rule.at_most + 1 - rule.at_least]
+        budget = self.budget.values()
+        is_rule = rule is None or rule.until is None or rule.until > 0
+        return min(counts) >= 1 and max(counts) <= MOST_REPEATS and min([0.0, *prices, *budget]) >= 0 and is_rule
 
     def is_same(self, other: GridRequest | None) -> bool:
         """Return whether a different request differs at most in the text of its file."""

@@ -152,6 +152,7 @@ class Run:
         run: a UUID, the name of its file; None if it is from a different source.
         request_id: the digest of its cell's request, the same on machines on which the cells differ.
         origin: the id of the results folder that it was run for.
+        execution: the name of the execution that ran it; None if it is not known.
         profile: the device profile's name.
         machine: `cores`: number of the node's cores for trials; this trial may have used only some of them.
         target: the target metric value, if one was set.
@@ -180,6 +181,7 @@ class Run:
     run: str | None = None
     request_id: str | None = None
     origin: str | None = None
+    execution: str | None = None
     profile: str | None = None
     machine: Mapping[str, Any] = field(default_factory=dict)
     target: Target | None = None
@@ -702,16 +704,26 @@ def main_metric(names: Collection[str], requested: str = "") -> str:
         names: the available metrics, in their order; if there are none, the result is empty.
         requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
     """
+    return requested if requested in names else min(names, key=_order, default="")
 
-    def order(name: str) -> tuple[int, int, bool]:
-        part, word = PARTS.get(name.partition("/")[0], 2), name.partition("/")[2]
-        if part == PARTS["speed"] or _NO_QUALITY.search(word):
-            return 5 + (part == PARTS["speed"]), part, False
-        rank = next((rank for rank, pattern in enumerate(_QUALITIES) if pattern.search(word)), 3 if part < 2 else 4)
-        return rank, part, (word == "loss") == (part < 2)
 
-    return requested if requested in names else min(names, key=order, default="")
+def quality_metrics(names: Iterable[str]) -> list[str]:
+    """Return the metrics of quality: of data that is not trained on or, without one, the main metric of training."""
+    known = [name for name in names if _order(name)[0] <= TRAINING_QUALITY]
+    return [name for name in known if _order(name)[1] < PARTS["train"]] or sorted(known, key=_order)[:1]
 
+
+def _order(name: str) -> tuple[int, int, bool]:
+    """Return the place of a metric among those of quality."""
+    part, word = PARTS.get(name.partition("/")[0], PARTS["train"]), name.partition("/")[2]
+    if part == PARTS["speed"] or _NO_QUALITY.search(word):
+        return TRAINING_QUALITY + 1 + (part == PARTS["speed"]), part, False
+    rank = next((rank for rank, pattern in enumerate(_QUALITIES) if pattern.search(word)), 3 if part < 2 else 4)
+    return rank, part, (word == "loss") == (part < 2)
+
+
+TRAINING_QUALITY = 4
+"""The last place of metrics of quality: that of errors in training."""
 
 PARTS = {"val": 0, "test": 1, "train": 2, "speed": 3}
 """The parts of the data that a metric may be of, from the one that says most of the quality; and speeds."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count as count_from
 from pathlib import Path
+from traceback import walk_tb
+from types import CodeType
 from typing import Any, Generic, TypeVar
 
 from raybench import datasets
@@ -126,6 +128,7 @@ class Trial:
         self._in_steps = self._left_steps = False
         self._steps_before: int | None = None
         self._left: tuple[dict[str, Any] | None, str] | None = None
+        self._left_at: tuple[CodeType, int] | None = None  # where its loop was, if it was left in a step
         self._diverged = ""
         self._decision = 0, False  # of the last epoch (from 1) that rank 0 decided
         self._stop_rule = StopRule(options.target) if options.target and options.stop_at_target else None
@@ -289,6 +292,10 @@ class Trial:
         if message:
             self._recorder.warn(message)
 
+    def was_left_by(self, error: BaseException) -> bool:
+        """Return whether an error has left the loop in a step."""
+        return any((frame.f_code, line) == self._left_at for frame, line in walk_tb(error.__traceback__))
+
     def abandon(self) -> None:
         """Ignore everything from here on: training has ended, perhaps by an error."""
         self._epoch = None
@@ -356,6 +363,8 @@ class Trial:
             try:
                 yield number
             except GeneratorExit:
+                if self._in_steps and (loop := sys._getframe().f_back):
+                    self._left_at = loop.f_code, loop.f_lineno
                 with suppress(Exception):  # an error of the loop may have left the device unusable
                     self._leave(number)
                 raise

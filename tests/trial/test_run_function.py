@@ -131,9 +131,16 @@ def test_epoch_with_infinite_loss_is_recorded(project):
     assert [len(epoch.metrics) for epoch in attempt.epochs] == [2, 1]
 
 
-def test_no_memory_is_oom(project):
-    attempt = project.one(TRAIN.replace("accuracy = ", "raise MemoryError; accuracy = "))
-    assert (attempt.status, attempt.error["phase"]) == ("oom", "evaluate")
+@pytest.mark.parametrize(
+    ("line", "new", "phase"),
+    [
+        ("accuracy = ", "raise MemoryError; accuracy = ", "evaluate"),
+        ("assert len(batch) == batch_size", "raise MemoryError", "train"),
+    ],
+)
+def test_no_memory_is_oom(project, line, new, phase):
+    attempt = project.one(TRAIN.replace(line, new))
+    assert (attempt.status, attempt.error["phase"]) == ("oom", phase)
 
 
 def test_epochs_may_stand_in_the_loop_alone(project):
