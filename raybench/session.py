@@ -282,7 +282,9 @@ class Session:
         self.ended[event["trial"]] = event["status"]
         run, limits = self._history.attempts[key], self._options.limits
         if limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
-            check_logged(limits, run.last_metrics)  # at its first run, a name that is wrong stops the comparison
+            check_logged(
+                limits, self._request, run.last_metrics
+            )  # at its first run, a name that is wrong stops the comparison
 
     def _close(self, reason: Mapping[str, Any] | None) -> None:
         """End the executor and the trials that still run, and write the report and MLflow's runs."""

@@ -212,8 +212,8 @@ class Configuration:
         price, energy_j: of a unit of work (steady time); the energy is that of the device.
         mfu: model FLOP/s relative to the measured peak; None if unknown.
         mfu_problem: why it is unknown, although FLOPs and peak are known; empty otherwise.
-        limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
-            host was busy.
+        limited_by: what limits most runs: compute, memory, input, communication or overhead; empty without evidence, or
+            if other programs kept the host busy.
         limited_share: fraction of the device's measured peak, or of the time for input.
         communication: share of a step's time in which ranks exchange gradients; None if unknown.
         medians: over its completed runs, of the columns of runs that a report shows (`raybench.results.run_table`).
@@ -358,6 +358,7 @@ class Best:
         unproven: indices of those that it only beats if no run misses the target, of which there are too few to tell.
         workload: its workload, if the grid has several; empty otherwise.
         cautions: marks of cautions that could change it.
+        words: what else its sentence has to say, such as how many runs failed (`raybench.analysis.findings.guesses`).
     """
 
     configuration: int
@@ -368,6 +369,7 @@ class Best:
     unproven: tuple[int, ...] = ()
     workload: str = ""
     cautions: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     @property
     def close(self) -> set[int]:
@@ -431,7 +433,8 @@ class Status:
         planned, completed: runs requested, without those of configurations that cannot run here, and completed.
         endings: the others by status, such as `{"failed": 2, "not run": 4}`.
         part: a description of the requested part of the grid, if only some configurations were requested.
-        repeats: what the reader should know of the number of repeats: added after a report, or too few to be certain.
+        repeats: what the reader should know of the number of repeats, added after a report or too few to be certain,
+            and of requests that cannot be read.
     """
 
     planned: int

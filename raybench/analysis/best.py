@@ -32,12 +32,14 @@ class Scale:
     compare: Callable[[Measured, Measured], Ratio | Difference | None]
 
 
-def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[int]:
+def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: int | None = None) -> list[int]:
     """Return the indices of configurations with a time, best first within each job.
 
     By quality at a budget, else by expected time to the target, then those that never reached it; else by time.
     """
     ranked: list[int] = []
+    if quality_sign == 0:
+        return ranked
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
         costs = next((each.costs for each in scales(own, metric, quality_sign)), {})
@@ -52,14 +54,15 @@ def best(
     matching: Matching,
     metric: str,
     workloads: Mapping[str, str],
-    quality_sign: int = 0,
+    quality_sign: int | None = None,
 ) -> list[Best]:
     """Return the best configuration by each criterion, for each job.
 
     With a budget, its quality decides, and speed and price of a unit of work do not.
 
     Args:
-        quality_sign: with a budget, -1 if more of the metric is better, else 1; 0 without a budget.
+        quality_sign: with a budget, -1 if more of the metric is better, 1 if less is, 0 if that is not known: then
+            there is no best; None without a budget.
     """
     made: list[Best] = []
     for job in dict.fromkeys(each.job for each in configurations):
@@ -82,9 +85,11 @@ def best(
     return made
 
 
-def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[Scale]:
+def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int | None = None) -> list[Scale]:
     """Return the criteria that the runs of one job allow."""
-    made = []
+    made: list[Scale] = []
+    if quality_sign == 0 or (quality_sign and len({each.scales.get(metric) for each in configurations}) > 1):
+        return made
     samples = {each.index: own for each in configurations if (own := each.qualities.get(metric))}
     if quality_sign and samples:
         qualities = {index: quality_sign * fmean(each.value for each in own) for index, own in samples.items()}

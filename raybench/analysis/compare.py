@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
-from raybench.analysis.analyze import Grid, error_text, is_higher_better
+from raybench.analysis.analyze import Grid, error_text
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.conditions import others_load
@@ -138,7 +138,7 @@ class Comparison:
         unit: of the times, unless these are to the target.
         target: to which times are compared; None if the grid has none, or no run reached it.
         metric: of quality; empty if none was logged.
-        higher_is_better: the metric's direction.
+        higher_is_better: the metric's direction; None if it is not known.
         changes: the configurations that base has, in its order.
         only_in_new: labels of configurations that base does not have.
         differences: what changed between the versions besides times and quality.
@@ -150,7 +150,7 @@ class Comparison:
     unit: Unit
     target: Target | None
     metric: str
-    higher_is_better: bool
+    higher_is_better: bool | None
     changes: tuple[Change, ...]
     only_in_new: tuple[str, ...] = ()
     differences: tuple[ChangedValue, ...] = ()
@@ -199,11 +199,11 @@ def compare(grid: Grid, limits: Limits | None = None) -> Comparison:
         limits: what is accepted.
 
     Raises:
-        UsageError: no run has the metric that must be kept.
+        UsageError: no run has the metric that must be kept, or it is not known whether more of it is better.
     """
     limits, request, measured = limits or Limits(), grid.request, grid.measured
     if any(each.completed for each in measured):
-        check_logged(limits, {name for each in measured for name in each.qualities})
+        check_logged(limits, request, {name for each in measured for name in each.qualities})
     # Versions are matched by their axes alone: what a command's epochs contain is known only of completed runs.
     matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
     news = {base: measured[new] for new, base in matching.sets(VERSION_AXIS, NEW, BASE)}
@@ -232,14 +232,18 @@ def compare(grid: Grid, limits: Limits | None = None) -> Comparison:
     )
 
 
-def check_logged(limits: Limits, names: Iterable[str]) -> None:
-    """Check that the metric that must be kept is among those that runs have logged.
+def check_logged(limits: Limits, request: GridRequest, names: Iterable[str]) -> None:
+    """Check that the metric that must be kept is among those that runs have logged, and which of its values is better.
 
     Raises:
-        UsageError: it is not.
+        UsageError: it is not, or that is not known.
     """
-    if limits.metric and limits.metric not in names:
-        raise UsageError(f"--quality {limits.metric}: no run has logged it; {nearest(limits.metric, sorted(names))}")
+    metric = limits.metric
+    if metric and metric not in names:
+        raise UsageError(f"--quality {metric}: no run has logged it; {nearest(metric, sorted(names))}")
+    if metric and not request.direction(metric).sign:
+        options = f"--lower-is-better {metric} or --higher-is-better {metric}"
+        raise UsageError(f"--quality {metric}: is less or more of it better? Say {options}")
 
 
 def is_decided(new: Measured, base: Measured, request: GridRequest) -> Certainty:
@@ -259,7 +263,7 @@ class _Judge:
         logged = dict.fromkeys(name for each in measured for name in each.qualities)
         self._skips = [cell.skip for cell in request.cells]
         self.limits, self.metric = limits, limits.metric or main_metric(logged, request.metric)
-        self.higher_is_better = is_higher_better(self.metric, request.target)
+        self.higher_is_better = request.direction(self.metric).is_higher
         self.target = request.target if any(run.reached for each in measured for run in each.tries) else None
         bases = sum(not cell.skip and _is_base(cell.axes) for cell in request.cells)
         # The level of a one-sided test if the number of repeats is fixed.
@@ -328,7 +332,7 @@ class _Judge:
         if change.verdict is Verdict.WITHIN and self.limits.needs_quality:
             reason = f"{self.metric or 'the quality'} is not shown to stay within its limit"
             unshown = replace(change, verdict=Verdict.UNDECIDED, reason=reason)
-        if estimate is None or estimate.error is None or limit is None:
+        if estimate is None or estimate.error is None or limit is None or self.higher_is_better is None:
             return unshown
         if not self.metric.endswith("/accuracy"):
             limit *= abs(fmean(each.value for each in base.qualities[self.metric]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,7 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     metavar="METRIC",
     help="Keep NEW only if this metric is shown to lose less than --max-quality-loss.",
 )
+@opt.directions
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the comparison as JSON; - writes to the terminal."
@@ -109,6 +111,7 @@ def command(
     max_slowdown: float,
     max_quality_loss: float | None,
     metric: str,
+    directions: dict[str, bool],
     strict: bool,
     data: Path | None,
     markdown: Path | None,
@@ -137,8 +140,10 @@ def command(
     limits = Limits(max_slowdown, metric, max_quality_loss, strict)
     files = {data: as_json, markdown: as_markdown}
     if interleave:
-        return _run_both(base, new, results, limits, files, **options)
-    comparison = compare(Grid(*as_versions(*(_source(each, results, grid) for each in (base, new)))), limits)
+        return _run_both(base, new, results, limits, files, directions, **options)
+    runs, request = as_versions(*(_source(each, results, grid) for each in (base, new)))
+    request = replace(request, higher_is_better={**request.higher_is_better, **directions})
+    comparison = compare(Grid(runs, request), limits)
     _show(comparison, files)
     return STATUSES[comparison.decision]
 
@@ -162,7 +167,9 @@ def _source(source: str, results: Path, grid: str | None) -> Source:
     return found.runs, found.request or request_of_runs(str(found.name), found.runs)
 
 
-def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, **given: Any) -> int:
+def _run_both(
+    base: str, new: str, results: Path, limits: Limits, files: Files, directions: Mapping[str, bool], **given: Any
+) -> int:
     """Run both versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
@@ -175,6 +182,9 @@ def _run_both(base: str, new: str, results: Path, limits: Limits, files: Files, 
     changes = {name: given[name] for name in ("changes", "where", "repeats", "until")}
     if given["repeats"] is None and not any(each.startswith("repeats") for each in given["changes"]):
         changes["until"] = given["until"] or "verdict"
+    for key, is_higher in (("lower_is_better", False), ("higher_is_better", True)):
+        names = [name for name, own in directions.items() if own is is_higher]
+        changes["changes"] = (*changes["changes"], *([f"{key}=[{', '.join(names)}]"] if names else []))
     (first, _), (second, cells) = (requested_grid(Path(source), **changes) for source in (base, new))
     spec = compared((first, second))
     executor = make_executor(given["address"])  # measures the load of other programs during the slow imports

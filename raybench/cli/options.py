@@ -89,6 +89,32 @@ prices: Decorator = click.option(
     "currency.",
 )
 
+_DIRECTIONS = tuple(
+    click.option(
+        f"--{word}-is-better",
+        f"{word}_is_better",
+        multiple=True,
+        metavar="METRIC",
+        help=f"Of this metric {amount} is better, if its name does not say it. Repeatable.",
+    )
+    for word, amount in (("lower", "less"), ("higher", "more"))
+)
+
+
+def directions(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the metrics whose direction the user says (`directions`): whether more is better, by name."""
+
+    @wraps(verb)
+    def with_directions(lower_is_better: tuple[str, ...], higher_is_better: tuple[str, ...], **options: Any) -> Any:
+        said = dict.fromkeys(lower_is_better, False) | dict.fromkeys(higher_is_better, True)
+        return verb(directions=said, **options)
+
+    decorated: Callable[..., Any] = with_directions
+    for add in reversed(_DIRECTIONS):
+        decorated = add(decorated)
+    return decorated
+
+
 _OF_GRID: tuple[Decorator, ...] = (
     click.argument("source", metavar="FILE", type=click.Path(path_type=Path)),
     changes,

@@ -45,6 +45,7 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 )
 @opt.prices
 @click.option("--unit", default="", metavar="NAME", help="The unit of rates and prices, such as tokens.")
+@opt.directions
 @click.option("--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
@@ -65,6 +66,7 @@ def command(
     baseline: tuple[str, ...],
     prices: Path | None,
     unit: str,
+    directions: dict[str, bool],
     html: Path | None,
     data: Path | None,
     full: bool,
@@ -79,7 +81,7 @@ def command(
     Several are combined: a run that is in two of them counts once.
     """
     if over:
-        if baseline or prices or unit or full or everything:
+        if baseline or prices or unit or directions or full or everything:
             raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
         return _over(sources, results, grid, html, data)
     from raybench.cli.console import page as terminal
@@ -98,7 +100,7 @@ def command(
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
         chosen = build.baseline_in(baseline)
         loaded = build.one_grid(sources, results, grid)
-        report = build.from_grid(loaded, chosen, everything, prices=listed, unit=unit)
+        report = build.from_grid(loaded, chosen, everything, prices=listed, unit=unit, directions=directions)
     if html:
         write_file(html, page(report))
     if data:

@@ -45,6 +45,7 @@ def from_attempts(
     warnings: Iterable[str] = (),
     prices: PriceList | None = None,
     unit: str = "",
+    directions: Mapping[str, bool] | None = None,
 ) -> Report:
     """Return the report of attempts.
 
@@ -55,6 +56,7 @@ def from_attempts(
         warnings: messages that are not results, such as results of checks.
         prices: prices that replace those of the request.
         unit: the unit of work instead of the request's.
+        directions: whether more of a metric is better, by name, besides what the request says.
 
     Raises:
         UsageError: no configuration has that baseline, or no run counts that unit.
@@ -71,7 +73,8 @@ def from_attempts(
         if unit:
             raise UsageError(problem)
         warnings += [problem] if counted else []
-    request = replace(request, unit=wanted)
+    said = {**request.higher_is_better, **(directions or {})}
+    request = replace(request, unit=wanted, higher_is_better=said)
     analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
     answer = analyzed.answer(warnings)
     if request.limits:
@@ -90,7 +93,7 @@ def from_grid(
 
     Args:
         everything: whether to include every configuration with results, not only those of the latest request.
-        changes: `prices` and `unit` of `from_attempts`.
+        changes: `prices`, `unit` and `directions` of `from_attempts`.
     """
     attempts = list(grid.runs)
     own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
@@ -106,7 +109,13 @@ def from_grid(
     if left_out := sum(run.cell_id not in own for run in attempts):
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
-    return from_attempts(attempts, request, baseline, warnings, **changes)
+    report = from_attempts(attempts, request, baseline, warnings, **changes)
+    if not (grid.history and grid.history.unreadable):
+        return report
+    count = plural(len(grid.history.unreadable), "request")
+    text = f"{count} of this grid cannot be read: prices, baseline, target and metric may be missing, or of another one"
+    status = replace(report.answer.status, repeats=(*report.answer.status.repeats, text))
+    return replace(report, answer=replace(report.answer, status=status))
 
 
 def history_warnings(history: GridHistory) -> list[str]:

@@ -50,7 +50,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     loss = comparison.limits.loss(metric)
     point = "point" if loss == 0.01 else "points"
     size = "" if loss is None else f"{100 * loss:g}{f' {point}' if metric.endswith('/accuracy') else '%'}"
-    quality = f", {metric} up to {size} {'lower' if comparison.higher_is_better else 'higher'}" if size else ""
+    loss_of = {True: "lower", False: "higher", None: "worse"}[comparison.higher_is_better]
+    quality = f", {metric} up to {size} {loss_of}" if size else ""
     level = "95% or more" if comparison.limits.strict or len(changes) > FEW_CONFIGURATIONS else "95%"
     to = f" to {target_text(comparison.target)}" if comparison.target else ""
     yield f"Limits: up to {limit} more time{to}{quality}. The bounds of a speed decide; each is one-sided, at {level}."

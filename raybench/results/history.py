@@ -45,6 +45,7 @@ class GridHistory:
         attempts: by trial and number, those of a trial in the order of their starts.
         checks: the `check_ended` events, in order.
         executions: the first one first.
+        unreadable: the files of executions whose requests cannot be read.
         damaged: the places of what is left out: damaged lines, and files in the folder of a different trial.
     """
 
@@ -53,6 +54,7 @@ class GridHistory:
         self.attempts: dict[Key, Run] = {}
         self.checks: list[Event] = []
         self.executions: list[Execution] = []
+        self.unreadable: list[str] = []
         self.damaged: list[str] = []
         self._lock = Lock()
 
@@ -76,7 +78,8 @@ class GridHistory:
             paths = {path.name: path for folder in reversed(folders) for path in execution_files(folder)}
             executions = {paths[name]: Execution.read(paths[name]) for name in sorted(paths)}
             history.executions = [execution for execution in executions.values() if execution]
-            history.damaged += [str(path) for path, execution in executions.items() if execution is None]
+            history.unreadable = [str(path) for path, execution in executions.items() if execution is None]
+            history.damaged += history.unreadable
         except OSError as error:
             raise UsageError(f"{error.filename}: cannot be read: {error.strerror or error}") from None
         finally:
