@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from raybench.core.job import Target
+from raybench.core.job import MOST_FRACTION, Target
 from raybench.core.origin import Origin
 
 _LOWER = """
@@ -33,9 +33,6 @@ SHARES = frozenset(
     ["accuracy", "acc", "precision", "recall", "f1", "auc", "auroc", "ap", "map", "iou", "miou", "jaccard", "dice"]
 )
 """Words in the names of metrics that are fractions or percentages."""
-
-MOST_FRACTION = 1 + 1e-3
-"""Largest value of a fraction, as sums of rounded numbers may exceed 1."""
 
 LEAST_PERCENT = 1.5
 """Largest median of the values of a side that may be fractions."""

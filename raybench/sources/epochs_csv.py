@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core.identity import digest, trial_id
+from raybench.core.job import MOST_FRACTION
 from raybench.core.settings import SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
@@ -372,7 +373,7 @@ def _unknown(name: str) -> str:
 
 def _not_fraction(metric: str, number: float) -> str:
     """Return why a number cannot be the value of a metric, if it is an accuracy; empty if it can."""
-    if not metric.endswith("/accuracy") or 0 <= number <= 1:
+    if not metric.endswith("/accuracy") or 0 <= number <= MOST_FRACTION:
         return ""
     share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
     return f"{number:g} is not a fraction from 0 to 1{share}"

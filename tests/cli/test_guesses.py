@@ -167,6 +167,13 @@ def test_a_price_of_a_kind_is_a_caution(table, report, tmp_path):
     assert "would be cheaper" not in report(twins)[0], "it is the same machine"
 
 
+def test_a_machine_does_not_stand_for_its_model_in_silence(table, report):
+    hosts = [row for device, host in (("a", "n1"), ("b", "n2")) for row in runs(device, 10, host=host)]
+    assert "one machine of each" in report(table(*hosts))[0]
+    same = [{**row, "host": "n1"} for row in hosts]
+    assert "one machine" not in report(table(*same))[0]
+
+
 def test_survivors_are_named(table, report):
     gpu = runs("gpu", 5, 3, repeats=4, **{"val/loss": 0.3})
     gpu[3]["status"] = "diverged"
