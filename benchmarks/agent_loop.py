@@ -130,7 +130,7 @@ def compare(folder: Path, *versions: str) -> tuple[int, dict[str, Any]]:
         (folder / name / "grid.yaml").write_text(GRID)
         files.append(str(folder / name / "grid.yaml"))
     command = [sys.executable, "-m", "raybench", "compare", "--interleave", *files, "--quality", "val/loss"]
-    command += ["--max-quality-loss", "5%", "--results", str(folder / "results"), "--no-tracking", "--no-checks"]
+    command += ["--max-quality-loss", "5%", "--results", str(folder / "results"), "--tracking", "none", "--no-checks"]
     done = subprocess.run([*command, "--json", "-"], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 4, 5):
         raise SystemExit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")

@@ -87,7 +87,7 @@ def compare(folder: Path, number: int, change: str, way: str, *options: str) -> 
     files = (str(folder / version / "grid.yaml") for version in ("base", "new"))
     command = [sys.executable, "-m", "raybench", "compare", "--interleave", *files, *QUALITY, *options]
     began = time.monotonic()
-    command += ["--results", str(folder / "results"), "--no-tracking", "--no-checks", "--json", "-"]
+    command += ["--results", str(folder / "results"), "--tracking", "none", "--no-checks", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in STATUSES:
         raise SystemExit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")

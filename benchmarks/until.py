@@ -28,7 +28,8 @@ from raybench.analysis.answer import Ratio
 from raybench.analysis.intervals import mean
 from raybench.config import load_grid
 from raybench.core.job import Job
-from raybench.run import Options, run_grid
+from raybench.core.options import GridOptions
+from raybench.run import run_grid
 
 GRID = """
 name: drawn
@@ -42,7 +43,7 @@ LOOKS = range(3, 11)
 def run(folder: Path, repeats: str, draw: Callable[[Job], float]) -> Ratio:
     """Return the reported ratio of a grid."""
     (folder / "grid.yaml").write_text(GRID)
-    options = Options(folder / "results", checks=False, tracking=None, report=False)
+    options = GridOptions(results=folder / "results", checks=False, tracking=None, report=False)
     spec = load_grid(folder / "grid.yaml", [f"repeats={repeats}"])
     ratio = run_grid(spec, DrawnTimes(draw), None, options).report.answer.configurations[1].ratio
     assert ratio is not None

@@ -21,6 +21,7 @@ from raybench.cli import group
 from raybench.config import DeviceProfile, GridSpec, Repeats
 from raybench.config.command import Command
 from raybench.config.error_messages import flow
+from raybench.core.options import GridOptions, ReportOptions, options_of
 from raybench.core.settings import SETTINGS, Setting
 from raybench.devices import KINDS
 from raybench.reporting.frames import TABLES as ANSWER_TABLES
@@ -166,6 +167,25 @@ def _columns(columns: Iterable[Any]) -> str:
     return table(("column", "meaning (unit)"), rows)
 
 
+def grid_options() -> str:
+    """The options of a grid's run, in Python and in commands."""
+    return options(GridOptions)
+
+
+def report_options() -> str:
+    """The options of a report, in Python and in commands."""
+    return options(ReportOptions)
+
+
+def options(declared: type) -> str:
+    """The options that a class declares."""
+    rows = [
+        (f"`{name}`", f"`{one.flag} {one.metavar}".rstrip() + "`" if one.in_commands else "–", one.python_help)
+        for name, one in options_of(declared).items()
+    ]
+    return table(("in Python", "in a command", "meaning"), rows)
+
+
 def shipped_grids() -> str:
     """The shipped grids with their descriptions."""
     grids = [(path.name, yaml.safe_load(path.read_text())) for path in sorted((ROOT / "grids").glob("*.yaml"))]
@@ -180,6 +200,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "repeats keys": repeats_keys,
     "settings": settings,
     "shipped grids": shipped_grids,
+    "grid options": grid_options,
+    "report options": report_options,
     "possible cautions": possible_cautions,
     "guesses": guesses,
     "metric directions": metric_directions,

@@ -15,10 +15,11 @@ The same is available in a shell: `raybench grid FILE`, `raybench report FILE`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from raybench.core.options import GridOptions, ReportOptions, with_keywords
 from raybench.core.version import __version__
 from raybench.datasets.splits import Data, Split
 from raybench.errors import RaybenchError, UsageError
@@ -44,28 +45,8 @@ __all__ = [
 ]
 
 
-def run_grid(
-    grid: str | Path | Mapping[str, Any],
-    *,
-    results: str | Path = "raybench-results",
-    set: Mapping[str, Any] | None = None,
-    where: Mapping[str, Any] | None = None,
-    repeats: int | None = None,
-    until: str | None = None,
-    prices: str | Path | None = None,
-    smoke: bool = False,
-    synthetic_data: bool = False,
-    rerun: bool = False,
-    retry: Collection[str] = (),
-    tracking: str | None = "default",
-    checks: bool = True,
-    keep_going: bool = False,
-    address: str | None = None,
-    inline: bool = False,
-    wait_for_nodes: float = 30,
-    callbacks: Sequence[Any] = (),
-    progress: bool = True,
-) -> Results:
+@with_keywords(GridOptions)
+def run_grid(grid: str | Path | Mapping[str, Any], options: GridOptions) -> Results:
     """Run the missing trials of a grid and return its results.
 
     Everything is kept in the results folder: the same call again runs only the missing trials. Progress is a live
@@ -73,26 +54,6 @@ def run_grid(
 
     Args:
         grid: a grid file, or a mapping with the fields of one; paths in a mapping are relative to the current folder.
-        results: the results folder.
-        set: changes to the grid by dotted name, such as `{"axes.batch_size": [64, 128]}`.
-        where: run only the configurations with these values, such as `{"device": "cpu"}`.
-        repeats: repeats of each configuration, instead of the grid's; with `until`, the most.
-        until: repeat until each ratio is certain to ± this, such as "5%", or until a "verdict".
-        prices: a CSV of prices per hour that replace the grid's.
-        smoke: run a few steps of a few configurations on the CPU, to test the grid; the results go to NAME~smoke.
-        synthetic_data: train on generated data of the same shape, without a download; only times are real.
-        rerun: run every trial again.
-        retry: statuses of finished trials to run again, such as `["failed"]`.
-        tracking: URI of the MLflow store, or None to write nothing to MLflow; by default the grid's store,
-            MLFLOW_TRACKING_URI, or a database in the results folder.
-        checks: check weight decay and measure the device's peak before the trials.
-        keep_going: run every trial even if all so far have failed in the same way.
-        address: address of a Ray cluster, such as "auto"; by default that in RAY_ADDRESS, or else this machine.
-        inline: run trials in this process, without Ray, for a debugger; the results go to a separate grid, NAME~inline.
-        wait_for_nodes: minutes to wait for nodes that a device needs, if the cluster starts nodes; 0 to skip them.
-        callbacks: of Ray Tune (`ray.tune.Callback`), which see each epoch of each trial as a result; they run in the
-            process of Ray, not in this one.
-        progress: show the progress.
 
     Returns:
         The results of the whole grid, including trials of earlier calls. Failed trials do not raise an error:
@@ -112,47 +73,16 @@ def run_grid(
         >>> results.trials["status"].tolist()
         ['completed', 'completed']
     """
-    import json
-
     from raybench.cli.live import Display
-    from raybench.config.load import plain
-    from raybench.core.status import TrialStatus
-    from raybench.core.text import format_value, join_words
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.reporting.results import Results
-    from raybench.run import Options
     from raybench.run import run_grid as run
     from raybench.sources import of_history
 
-    source = grid if isinstance(grid, Mapping) else Path(grid)
-    changes = [f"{name}={json.dumps(plain(value), default=str)}" for name, value in (set or {}).items()]
-    spec, cells = requested_grid(
-        source,
-        changes=changes,
-        where=[f"{axis}={format_value(value)}" for axis, value in (where or {}).items()],
-        repeats=repeats,
-        until=until,
-        prices=Path(prices) if prices else None,
-        synthetic_data=synthetic_data,
-        smoke=smoke,
-        inline=inline,
-        dashes="",
-    )
-    if isinstance(retry, str) or not {*retry} <= {*TrialStatus}:
-        raise UsageError(f"retry: {retry!r} is not a list of statuses; use some of {join_words([*TrialStatus])}")
-    options = Options(
-        Path(results),
-        tracking,
-        cells,
-        frozenset(retry),
-        rerun,
-        checks=checks,
-        keep_going=keep_going,
-        wait_for_nodes=wait_for_nodes,
-    )
-    view = Display() if progress else None
-    outcome = run(spec, make_executor(address, inline, callbacks), view, options)
+    spec = requested_grid(grid if isinstance(grid, Mapping) else Path(grid), options, dashes="")
+    executor = make_executor(options.address, options.inline, options.callbacks)
+    outcome = run(spec, executor, Display() if options.progress else None, options)
     if outcome.interrupted:
         raise KeyboardInterrupt("The grid was stopped. Finished trials are kept; the same call runs the rest.")
     return Results([of_history(spec.name, outcome.history)], [outcome.report])
@@ -195,28 +125,13 @@ def load(
     return Results(load_grids(source, grid, attempts))
 
 
-def report(
-    source: Results | str | Path | Sequence[str | Path],
-    html: str | Path = "report.html",
-    *,
-    results: str | Path = "raybench-results",
-    grid: str | None = None,
-    baseline: str | Mapping[str, Any] | None = None,
-    prices: str | Path | None = None,
-    unit: str = "",
-) -> Path:
+@with_keywords(ReportOptions)
+def report(source: Results | str | Path | Sequence[str | Path], options: ReportOptions) -> Path:
     """Write the report of results as one HTML page that needs nothing else.
 
     Args:
         source: results, a grid file, the name of a grid in the results folder, or any source of `load`; several of
             them are combined.
-        html: the page to write.
-        results: the results folder.
-        grid: the grid to report if the source has several.
-        baseline: what the others are compared with, if it is not the grid's: a device, or values by axis, such as
-            `{"batch_size": 32}`.
-        prices: a CSV of prices per hour that replace the grid's.
-        unit: the unit of rates and prices, such as "tokens"; by default the grid's, or one that all runs count.
 
     Returns:
         The path of the page.
@@ -230,22 +145,19 @@ def report(
         >>> page.read_text()[:15]
         '<!DOCTYPE html>'
     """
-    from raybench.config.prices import PriceList
     from raybench.core.files import write_atomic
     from raybench.reporting.build import from_grid, one_grid
     from raybench.reporting.page import page
     from raybench.reporting.results import Results
 
-    listed = PriceList.read(Path(prices)) if prices else None
-    chosen = {"device": baseline} if isinstance(baseline, str) else baseline
-    if isinstance(source, Results) and not (chosen or listed or unit):
+    if isinstance(source, Results) and not (options.baseline or options.prices or options.unit):
         made = source.report
     elif isinstance(source, Results):
-        made = from_grid(source.grid, chosen, prices=listed, unit=unit)
+        made = from_grid(source.grid, options)
     else:
         sources = [source] if isinstance(source, (str, Path)) else source
-        made = from_grid(one_grid([*map(str, sources)], Path(results), grid), chosen, prices=listed, unit=unit)
-    path = Path(html)
+        made = from_grid(one_grid([*map(str, sources)], options.folder, options.grid), options)
+    path = Path(options.html)
     try:
         write_atomic(path, page(made))
     except OSError as error:

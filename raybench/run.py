@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,53 +10,20 @@ from pathlib import Path
 from raybench import datasets
 from raybench.analysis.compare import Limits
 from raybench.config import GridSpec
+from raybench.core.options import NO_STORE, GridOptions
 from raybench.core.status import TrialStatus
 from raybench.execution.base import Executor
 from raybench.execution.progress import ProgressListener
 from raybench.planning.plan import Plan, make_plan
 from raybench.planning.resume import missing_work
 from raybench.reporting.report import Report
-from raybench.results.folder import RESULTS, grid_folder
+from raybench.results.folder import grid_folder
 from raybench.results.history import GridHistory
 from raybench.results.lock import locked
 from raybench.results.machines import as_requested
 from raybench.results.run_table import Run, latest
 from raybench.session import Session, writing
 from raybench.tracking.store import Store, resolve
-
-DEFAULT_STORE = "default"
-"""The MLflow store of the grid file, of MLFLOW_TRACKING_URI, or sqlite in the results folder."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a grid is run; no option can change a result.
-
-    Attributes:
-        results: the results folder.
-        tracking: the URI of an MLflow store, or None to write nothing to MLflow. By default the store of the grid file,
-            of MLFLOW_TRACKING_URI, or sqlite in the results folder.
-        where: (axis, value as text): only these cells.
-        retry: statuses of finished trials that are run again.
-        rerun: run everything again.
-        checks: run the weight-decay check and the roofline measurement before the trials.
-        keep_going: run every trial even if all would fail in the same way.
-        report: write the report's page and figures.
-        wait_for_nodes: minutes to wait for nodes that a device needs, if the cluster starts nodes; 0: its
-            configurations are skipped.
-        limits: of a comparison of two versions, which is repeated until it is decided.
-    """
-
-    results: Path = RESULTS
-    tracking: str | None = DEFAULT_STORE
-    where: Sequence[tuple[str, str]] = ()
-    retry: Collection[str] = ()
-    rerun: bool = False
-    checks: bool = True
-    keep_going: bool = False
-    report: bool = True
-    limits: Limits | None = None
-    wait_for_nodes: float = 30.0
 
 
 @dataclass(frozen=True)
@@ -102,9 +69,13 @@ class Outcome:
 
 
 def run_grid(
-    spec: GridSpec, executor: Executor, view: ProgressListener | None = None, options: Options | None = None
+    spec: GridSpec,
+    executor: Executor,
+    view: ProgressListener | None = None,
+    options: GridOptions | None = None,
+    limits: Limits | None = None,
 ) -> Outcome:
-    """Run the missing trials of a grid.
+    """Run the missing trials of a grid; with limits, those of a comparison of versions until it is decided.
 
     Raises:
         UsageError: the grid, its workload or its data cannot be used; nothing was started.
@@ -112,26 +83,25 @@ def run_grid(
         ExecutionError: the executor cannot run the trials on the machines.
         ResultsError: the results folder can no longer be written.
     """
-    options = options or Options()
+    options = options or GridOptions()
     view = view or ProgressListener()
     store = None
-    if options.tracking is not None:
-        uri = None if options.tracking == DEFAULT_STORE else options.tracking
-        store = resolve(options.results, uri, spec.tracking_uri)
+    if options.tracking not in (None, NO_STORE):
+        store = resolve(options.folder, options.tracking, spec.tracking_uri)
     root = datasets.data_root()
-    folder = grid_folder(options.results, spec.name)
+    folder = grid_folder(options.folder, spec.name)
     with closing(executor):
         if not folder.exists():  # otherwise there may be nothing to run
             executor.prepare()
         nodes = executor.nodes(spec.environments)
-        plan = make_plan(spec, nodes, root, options.where)
+        plan = make_plan(spec, nodes, root)
         if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
-            plan = make_plan(spec, nodes, root, options.where)  # now with the digest of the data
-        with locked(options.results, f"the grid {spec.name}"):
+            plan = make_plan(spec, nodes, root)  # now with the digest of the data
+        with locked(options.folder, f"the grid {spec.name}"):
             history = GridHistory.read(folder)
             with writing(folder):
                 history.close_lost()
-            session = Session(plan, root, store, history, options, executor, view)
+            session = Session(plan, root, store, history, options, executor, view, limits)
             session.run(missing_work(plan, history, options.retry, options.rerun))
             counted = latest(as_requested(history, session.request)[0])
             planned = [trial.trial_id for trial in plan.trials]

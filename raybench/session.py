@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 from uuid import uuid4
 
-from raybench.analysis.compare import check_logged, is_decided
+from raybench.analysis.compare import Limits, check_logged, is_decided
 from raybench.analysis.until import needed_repeats, progress_of
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.core import events
@@ -20,6 +20,7 @@ from raybench.core.cell import BASE
 from raybench.core.events import ENDS, Event, events_file
 from raybench.core.files import FULL, write_atomic
 from raybench.core.job import Job
+from raybench.core.options import GridOptions
 from raybench.core.repeats import Progress
 from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
@@ -93,7 +94,7 @@ class Session:
 
     Args:
         root: the folder of data sets.
-        options: `raybench.run.Options`.
+        limits: of a comparison of two versions, which is repeated until it is decided.
 
     Attributes:
         interrupted: whether the user stopped it.
@@ -108,14 +109,16 @@ class Session:
         root: Path,
         store: Store | None,
         history: GridHistory,
-        options: Any,
+        options: GridOptions,
         executor: Executor,
         view: ProgressListener,
+        limits: Limits | None = None,
     ) -> None:
         self._plan, self._root, self._store, self._history = plan, root, store, history
         self._folder, self._options, self._executor, self._view = history.folder, options, executor, view
+        self._limits = limits
         with writing(self._folder):
-            self._origin = results_id(options.results.absolute())
+            self._origin = results_id(options.folder.absolute())
         self._checks = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))
         self._common_failure = CommonFailure(plan, [run.trial for run in history.attempts.values() if run.epochs])
         self._later: list[WorkItem] = []  # missing trials that no comparison needs yet
@@ -204,7 +207,7 @@ class Session:
     def _arrived(self, device: str, nodes: Sequence[Node]) -> Sequence[WorkItem]:
         """Plan again with the nodes that were started for a device; return its trials."""
         skipped = [cell for cell in self._plan.cells if cell.profile == device]
-        self._plan = make_plan(self._plan.spec, [*self._plan.nodes, *nodes], self._root, self._plan.where)
+        self._plan = make_plan(self._plan.spec, [*self._plan.nodes, *nodes], self._root)
         cells = {cell.cell_id for cell in self._plan.cells if cell.profile == device and not cell.skip}
         if not cells:
             reason = next((str(cell.skip) for cell in self._plan.cells if cell.profile == device), "")
@@ -280,11 +283,9 @@ class Session:
     def _trial_ended(self, key: Key, event: Event) -> None:
         self.ran += event["status"] != TrialStatus.KILLED
         self.ended[event["trial"]] = event["status"]
-        run, limits = self._history.attempts[key], self._options.limits
-        if limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
-            check_logged(
-                limits, self._request, run.last_metrics
-            )  # at its first run, a name that is wrong stops the comparison
+        run = self._history.attempts[key]
+        if self._limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
+            check_logged(self._limits, self._request, run.last_metrics)  # a wrong name stops it at its first run
 
     def _close(self, reason: Mapping[str, Any] | None) -> None:
         """End the executor and the trials that still run, and write the report and MLflow's runs."""
@@ -324,7 +325,7 @@ class Session:
     def _request(self) -> GridRequest:
         """The request of the plan, without passwords in URIs."""
         request = request_of(self._plan)
-        limits = vars(self._options.limits) if self._options.limits else None
+        limits = vars(self._limits) if self._limits else None
         return replace(request, text=mask(request.text), description=mask(request.description), limits=limits)
 
     def report(self) -> Report:

@@ -7,14 +7,18 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 from support import ROOT
 from support.made_up_grids import cell_of, contract_events, told
 
 import raybench
-from raybench.cli.grid import command
+from raybench.cli.options import options
+from raybench.core.options import GridOptions, option, with_keywords
 from raybench.execution.inline import InlineExecutor
 from raybench.reporting import figures, frames, results
 
@@ -89,18 +93,37 @@ def test_import_is_light():
     assert done.stdout.strip() == "[]"
 
 
-def test_run_grid_has_the_command_options():
-    renamed = {
-        "changes": "set",
-        "tracking_uri": "tracking",
-        "no_tracking": "tracking",
-        "no_checks": "checks",
-        "source": "grid",
-    }
-    not_of_python = {"strict", "timing"}  # an exit status, another job, and text for the terminal
-    options = {param.name for param in command.params} - not_of_python
-    parameters = set(inspect.signature(raybench.run_grid).parameters)
-    assert {renamed.get(name, name) for name in options} == parameters - {"progress", "callbacks"}
+def priority_of(grid, options):
+    """Return the priority.
+
+    Args:
+        grid: the grid.
+
+    Returns:
+        The priority.
+    """
+    return options.priority
+
+
+def test_option_is_one_entry(monkeypatch):
+    @dataclass(frozen=True, kw_only=True)
+    class MoreOptions(GridOptions):
+        priority: int = option(0, "Priority of the processes.", metavar="N", least=0)
+
+    run_grid = with_keywords(MoreOptions)(priority_of)
+    assert run_grid("grid.yaml", priority=3, smoke=True) == 3
+    assert "priority: Priority of the processes." in run_grid.__doc__
+    assert inspect.signature(run_grid).parameters["priority"].default == 0
+
+    command = click.command(options(MoreOptions)(lambda options: click.echo(f"priority {options.priority}")))
+    assert CliRunner().invoke(command, ["--priority", "4", "--no-checks"]).output == "priority 4\n"
+    assert CliRunner().invoke(command, ["--priority", "-1"]).exit_code == 2
+    assert "--priority N" in CliRunner().invoke(command, ["--help"]).output
+
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import generate
+
+    assert "| `priority` | `--priority N` | Priority of the processes. |" in generate.options(MoreOptions)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from support import ROOT
 from support.executors import ForkingExecutor
 
 from raybench.config import load_grid
-from raybench.run import Options, run_grid
+from raybench.core.options import GridOptions
+from raybench.run import run_grid
 
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/grid.yaml"))
 MNIST = ["params.train_examples=256", "params.val_examples=64", "epochs=2", "axes.batch_size=[64]"]
@@ -83,7 +84,7 @@ def test_oldest_libraries_are_within_the_extras():
 def test_small_grid(folder, tmp_path, fork_server, monkeypatch):
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "no_data"))
     spec = load_grid(folder / "grid.yaml", ["repeats=1", "baseline={}", *SMALL.get(folder.name, [])])
-    options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    options = GridOptions(results=tmp_path / "results", tracking=None, checks=False, report=False)
     outcome = run_grid(spec, ForkingExecutor(fork_server), options=options)
     assert {attempt.status for attempt in outcome.latest.values()} == {"completed"}, outcome.latest
     examples = {"shell_command": 0, "lora_transformers": 0, "torchrun_ddp": 1024}.get(folder.name, 256)

@@ -3,8 +3,9 @@
 import pytest
 
 from raybench.config import load_grid
+from raybench.core.options import GridOptions
 from raybench.execution.inline import InlineExecutor
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 
 FILE = """
 import numpy as np
@@ -37,7 +38,7 @@ def report(tmp_path):
             f"name: {workload}\nworkload: mine.py:{workload}\nepochs: 2\nthreads: 1\ntarget: {target}\n"
             "baseline: {batch_size: 16}\naxes: {batch_size: [16, 32]}\nrepeats: 2\n"
         )
-        options = Options(tmp_path / "results", tracking=None, checks=False)
+        options = GridOptions(results=tmp_path / "results", tracking=None, checks=False)
         return run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options).report
 
     return of

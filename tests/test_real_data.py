@@ -7,8 +7,9 @@ from support import ROOT
 from support.outcomes import run_counts
 
 from raybench.config import load_grid
+from raybench.core.options import GridOptions
 from raybench.execution.inline import InlineExecutor
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,7 @@ def train(real_data, tmp_path, monkeypatch):
 
     def run(text):
         (tmp_path / "grid.yaml").write_text(text)
-        options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
+        options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False)
         outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
         assert set(run_counts(outcome)) == {(1, 1)}
         return list(outcome.latest.values())

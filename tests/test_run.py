@@ -16,13 +16,15 @@ import raybench
 from raybench.checks import pretrial
 from raybench.config import load_grid
 from raybench.core import events
+from raybench.core.options import GridOptions
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsLockedError, UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.monitoring.host import HostLoad
+from raybench.planning.grid_options import requested_grid
 from raybench.reporting.build import from_grid, one_grid
 from raybench.results.lock import locked
-from raybench.run import DEFAULT_STORE, Options, run_grid
+from raybench.run import run_grid
 
 BAD_ENDINGS = (WORKLOADS / "bad_endings.py").read_text()
 pytestmark = pytest.mark.usefixtures("small_probes")
@@ -46,7 +48,8 @@ def run(folder, text, **options):
     path.write_text(text)
     view = RecordingListener()
     cheap = {"checks": False, "tracking": None, "report": False}
-    outcome = run_grid(load_grid(path), InlineExecutor(), view, Options(folder / "results", **cheap | options))
+    chosen = GridOptions(results=folder / "results", **cheap | options)
+    outcome = run_grid(requested_grid(path, chosen), InlineExecutor(), view, chosen)
     return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
 
 
@@ -64,7 +67,7 @@ def whole(tmp_path_factory, migrated_database, small_probes):
     pretrial._cache_file().unlink(missing_ok=True)
     (folder / "results").mkdir()
     shutil.copy(migrated_database, folder / "results" / "mlflow.db")
-    return run(folder, DIGITS, checks=True, tracking=DEFAULT_STORE, report=True)
+    return run(folder, DIGITS, checks=True, tracking="", report=True)
 
 
 def runs_in(store):
@@ -122,7 +125,7 @@ def test_only_what_is_missing_is_run(grid):
     assert statuses(more) == ["completed"] * 6
     _, fresh = grid(DIGITS, rerun=True)
     assert len(fresh) == 2
-    _, one = grid(DIGITS, where=[("batch_size", "64")], rerun=True)
+    _, one = grid(DIGITS, where=["batch_size=64"], rerun=True)
     assert len(one) == 1
 
 
@@ -181,7 +184,7 @@ def test_page_is_of_what_is_there(grid):
     os.utime(page, ns=(0, 0))
     grid(DIGITS)
     assert page.read_text().count("<tr>") == made.count("<tr>") > 2
-    grid(DIGITS, where=[("batch_size", "64")], rerun=True)
+    grid(DIGITS, where=["batch_size=64"], rerun=True)
     part = page.read_text()
     assert "Part of the grid: " in part
     _, nothing = grid(DIGITS)
@@ -267,7 +270,7 @@ def test_cells_without_a_device_are_skipped(grid):
 
 
 def test_nothing_starts_if_no_cell_can_run(grid):
-    outcome, started = grid(DIGITS.replace("[cpu]", "[tpu]"), tracking=DEFAULT_STORE)
+    outcome, started = grid(DIGITS.replace("[cpu]", "[tpu]"), tracking="")
     assert (outcome.exit_status, started) == (3, [])
     assert not outcome.store.path.exists()
 
@@ -318,7 +321,7 @@ def run_on_a_host(tmp_path, monkeypatch, busy):
     monkeypatch.setattr(InlineExecutor, "host_load", lambda self: HostLoad(busy, 2))
     grid, view = tmp_path / "grid.yaml", BeforeTrials()
     grid.write_text(DIGITS)
-    options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
+    options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False)
     return run_grid(load_grid(grid), InlineExecutor(), view, options), view
 
 
@@ -327,7 +330,7 @@ def test_busy_machine_is_a_warning_before_trials(tmp_path, monkeypatch):
     (words,) = view.early
     assert "Other programs used 1.9 of 2 cores" in words and "\n" not in words
     assert "stop them" in words
-    assert run_grid(outcome.plan.spec, InlineExecutor(), view, Options(tmp_path / "results")).warnings == ()
+    assert run_grid(outcome.plan.spec, InlineExecutor(), view, GridOptions(results=tmp_path / "results")).warnings == ()
 
 
 def test_a_quiet_machine_is_no_warning(tmp_path, monkeypatch):
@@ -369,6 +372,6 @@ def test_changed_warmup_recounts_epochs_of_the_same_runs(grid):
 def test_no_events_are_recorded_without_a_listener(tmp_path, monkeypatch):
     (tmp_path / "grid.yaml").write_text(DIGITS)
     monkeypatch.setattr(RecordingListener, "event", lambda view, event: pytest.fail("recorded"))
-    options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
+    options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False)
     outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
     assert len(outcome.ended) == 2

@@ -11,6 +11,7 @@ from support.outcomes import run_counts
 from raybench import datasets
 from raybench.config import load_grid
 from raybench.core.identity import is_smoke
+from raybench.core.options import GridOptions
 from raybench.devices import Hardware
 from raybench.engines import FRAMEWORKS
 from raybench.environments import Interpreter
@@ -18,7 +19,7 @@ from raybench.planning.node import Node
 from raybench.planning.plan import make_plan
 from raybench.planning.smoke import smoke_grid
 from raybench.reporting import build
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 from raybench.workloads import read_workload
 
 GRIDS = sorted((ROOT / "grids").glob("*.yaml"))
@@ -68,7 +69,7 @@ def test_smoke_run(path, ray_executor, results):
     missing = {cell.skip for cell in plan.cells if cell.skip}
     if missing and not find_spec("tensorflow"):
         pytest.skip(f"{missing}")
-    options = Options(results, checks=path.stem == "quickstart")  # the checks take as long as the trials
+    options = GridOptions(results=results, checks=path.stem == "quickstart")  # the checks take as long as the trials
     outcome = run_grid(spec, ray_executor, options=options)
     assert outcome.exit_status == 0
     assert set(run_counts(outcome)) == {(1, 1)}

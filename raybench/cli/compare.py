@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from raybench.cli import options as opt
 from raybench.cli.report import OutputFile, write_file
+from raybench.core.options import GridOptions, ReportOptions
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 @click.argument("base")
 @click.argument("new")
 @opt.results
-@click.option("--grid", metavar="NAME", help="The grid to compare, if a source has several.")
+@opt.option(ReportOptions, "grid")
 @click.option(
     "--max-slowdown",
     callback=fraction,
@@ -79,7 +80,8 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     metavar="METRIC",
     help="Keep NEW only if this metric is shown to lose less than --max-quality-loss.",
 )
-@opt.directions
+@opt.option(ReportOptions, "lower_is_better")
+@opt.option(ReportOptions, "higher_is_better")
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the comparison as JSON; - writes to the terminal."
@@ -92,17 +94,10 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     is_flag=True,
     help="BASE and NEW are grid files: run both in one grid, NAME~compare, in which their runs alternate.",
 )
-@opt.changes
-@opt.where
-@opt.repeats
-@opt.until
-@opt.rerun
-@opt.retry
-@opt.keep_going
-@opt.tracking_uri
-@opt.no_tracking
-@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and machine speed.")
-@opt.address
+@opt.options(
+    GridOptions,
+    *("set", "where", "repeats", "until", "rerun", "retry", "keep_going", "tracking", "checks", "address"),
+)
 def command(
     base: str,
     new: str,
@@ -111,12 +106,13 @@ def command(
     max_slowdown: float,
     max_quality_loss: float | None,
     metric: str,
-    directions: dict[str, bool],
+    lower_is_better: tuple[str, ...],
+    higher_is_better: tuple[str, ...],
     strict: bool,
     data: Path | None,
     markdown: Path | None,
     interleave: bool,
-    **options: Any,
+    options: GridOptions,
 ) -> int:
     """Compare one grid in BASE with the same grid in NEW, measured after a change.
 
@@ -138,9 +134,10 @@ def command(
 
     _check_options(interleave)
     limits = Limits(max_slowdown, metric, max_quality_loss, strict)
+    directions = ReportOptions(lower_is_better=lower_is_better, higher_is_better=higher_is_better).directions
     files = {data: as_json, markdown: as_markdown}
     if interleave:
-        return _run_both(base, new, results, limits, files, directions, **options)
+        return _run_both(base, new, limits, files, replace(options, results=results), directions)
     runs, request = as_versions(*(_source(each, results, grid) for each in (base, new)))
     request = replace(request, higher_is_better={**request.higher_is_better, **directions})
     comparison = compare(Grid(runs, request), limits)
@@ -168,7 +165,7 @@ def _source(source: str, results: Path, grid: str | None) -> Source:
 
 
 def _run_both(
-    base: str, new: str, results: Path, limits: Limits, files: Files, directions: Mapping[str, bool], **given: Any
+    base: str, new: str, limits: Limits, files: Files, options: GridOptions, directions: Mapping[str, bool]
 ) -> int:
     """Run both versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
     from raybench.execution.base import make_executor
@@ -179,15 +176,13 @@ def _run_both(
     for source in (base, new):
         if not source.endswith((".yaml", ".yml")):
             raise UsageError(f"{source}: --interleave runs two grid files; two scripts: {TWO_SCRIPTS}")
-    changes = {name: given[name] for name in ("changes", "where", "repeats", "until")}
-    if given["repeats"] is None and not any(each.startswith("repeats") for each in given["changes"]):
-        changes["until"] = given["until"] or "verdict"
     for key, is_higher in (("lower_is_better", False), ("higher_is_better", True)):
-        names = [name for name, own in directions.items() if own is is_higher]
-        changes["changes"] = (*changes["changes"], *([f"{key}=[{', '.join(names)}]"] if names else []))
-    (first, _), (second, cells) = (requested_grid(Path(source), **changes) for source in (base, new))
-    spec = compared((first, second))
-    executor = make_executor(given["address"])  # measures the load of other programs during the slow imports
+        names = [name for name, value in directions.items() if value is is_higher]
+        options = replace(options, set=(*options.set, *([f"{key}=[{', '.join(names)}]"] if names else ())))
+    if options.repeats is None and not any(change.startswith("repeats") for change in options.set):
+        options = replace(options, until=options.until or "verdict")
+    spec = compared([requested_grid(Path(source), options) for source in (base, new)])
+    executor = make_executor(options.address)  # measures the load of other programs during the slow imports
     from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import compare
     from raybench.cli.console import Terminal, page, print_text
@@ -197,14 +192,11 @@ def _run_both(
     from raybench.reporting.words import status_sentences
     from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
-    from raybench.run import Options, run_grid
+    from raybench.run import run_grid
 
-    tracking = opt.tracking_of(given["tracking_uri"], given["no_tracking"])
-    retry, checks = frozenset(given["retry"]), not given["no_checks"]
-    options = Options(results, tracking, cells, retry, given["rerun"], checks, given["keep_going"], limits=limits)
     quiet = Path("-") in files
     console = Terminal(stderr=True) if quiet else page()
-    outcome = run_grid(spec, executor, Display(console if quiet else None), options)
+    outcome = run_grid(spec, executor, Display(console if quiet else None), options, limits)
     if not can_run(outcome):
         show_skipped(outcome, console)
         return outcome.exit_status

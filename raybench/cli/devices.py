@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import click
 
 from raybench.cli import options as opt
+from raybench.core.options import PlanOptions
 
 
 @click.command("devices", epilog="Example: raybench devices --address auto")
-@opt.address
+@opt.option(PlanOptions, "address")
 def command(address: str | None) -> None:
     """Show the devices, frameworks and environments of this machine or of a cluster.
 

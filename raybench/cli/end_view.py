@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from raybench.cli.console import page, print_lines
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
 from raybench.core.identity import is_inline
+from raybench.core.options import RESULTS
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.planning.plan import skip_lines
 from raybench.reporting.build import HTML
 from raybench.reporting.text import report_lines
-from raybench.results.folder import ATTEMPTS, RESULTS, attempt_folder
+from raybench.results.folder import ATTEMPTS, attempt_folder
 from raybench.tracking.store import cli_flags, in_a_browser, is_server
 
 if TYPE_CHECKING:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from raybench.cli import options as opt
-
-if TYPE_CHECKING:
-    from raybench.config import GridSpec
-    from raybench.execution.base import Executor
+from raybench.core.options import GridOptions
 
 EPILOG = """\b
 Examples:
@@ -32,15 +28,17 @@ Exit status:
 
 
 @click.command("grid", epilog=EPILOG)
-@opt.grid
-@opt.with_execution
-@click.option("--no-checks", is_flag=True, help="Skip the checks of weight decay and peak speed; not for results.")
-def command(
-    spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, run: Callable[..., int], no_checks: bool
-) -> int:
+@opt.GRID_FILE
+@opt.options(GridOptions)
+def command(source: Path, options: GridOptions) -> int:
     """Run the missing trials of the grid in FILE and print the comparison.
 
     FILE is a grid file or the name of a grid that comes with raybench, such as quickstart. Each trial trains a model in
     its own process on its own device. All results are kept: the same command again runs only the missing trials.
     """
-    return run(spec, cells, executor, checks=not no_checks)
+    from raybench.execution.base import make_executor
+    from raybench.planning.grid_options import requested_grid
+
+    spec = requested_grid(source, options)
+    # Slow imports come only now, so that a wrong file is reported at once.
+    return opt.run_and_show(spec, make_executor(options.address, options.inline), options)

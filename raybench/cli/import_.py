@@ -9,6 +9,7 @@ import click
 
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
+from raybench.core.options import RESULTS
 from raybench.core.text import plural
 
 EPILOG = """\b
@@ -31,7 +32,6 @@ def command(sources: tuple[str, ...], results: Path) -> int:
     from contextlib import ExitStack
 
     from raybench.results.archive import extracted, import_folder
-    from raybench.results.folder import RESULTS
     from raybench.tracking.store import downloaded, is_store, store_from_uri
 
     names: dict[str, None] = {}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
+from raybench.core.options import ReportOptions
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,15 +19,8 @@ VERDICTS = {None: "unknown, as at least 2 runs of each are needed", True: "diffe
 
 @click.command("parity", epilog="Example: raybench parity tumors --baseline pytorch")
 @click.argument("sources", metavar="FILE-OR-NAME…", nargs=-1, required=True)
-@opt.results
-@click.option("--grid", metavar="NAME", help="The grid, if an MLflow store or a results folder has several.")
-@click.option(
-    "--baseline",
-    multiple=True,
-    metavar="DEVICE",
-    help="What the others are compared with: a device, or AXIS=VALUE. Repeatable.",
-)
-def command(sources: tuple[str, ...], results: Path, grid: str | None, baseline: tuple[str, ...]) -> int:
+@opt.options(ReportOptions, "results", "grid", "baseline")
+def command(sources: tuple[str, ...], options: ReportOptions) -> int:
     """Check that the configurations of a grid train alike, such as one model in two frameworks.
 
     Compares the losses of each configuration with those of its reference, from the first epoch to the last, within
@@ -38,7 +31,7 @@ def command(sources: tuple[str, ...], results: Path, grid: str | None, baseline:
     from raybench.analysis.parity import parity
     from raybench.reporting import build
 
-    report = build.from_grid(build.one_grid(sources, results, grid), build.baseline_in(baseline))
+    report = build.from_grid(build.one_grid(sources, options.folder, options.grid), options)
     pairs = parity(report.answer)
     if not pairs:
         raise UsageError(f"{report.answer.grid}: no two configurations to compare log the same loss; see --baseline")

@@ -6,16 +6,12 @@ import json
 import logging
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
-
-if TYPE_CHECKING:
-    from raybench.config import GridSpec
-    from raybench.execution.base import Executor
+from raybench.core.options import PlanOptions
 
 log = logging.getLogger("raybench")
 
@@ -36,8 +32,8 @@ def _print_schema(context: click.Context, parameter: click.Parameter, given: boo
 
 
 @click.command("plan", epilog=EPILOG)
-@opt.grid
-@opt.results
+@opt.GRID_FILE
+@opt.options(PlanOptions)
 @click.option(
     "--schema",
     is_flag=True,
@@ -46,7 +42,7 @@ def _print_schema(context: click.Context, parameter: click.Parameter, given: boo
     callback=_print_schema,
     help="Print the JSON Schema of grid files, with which editors complete and check them, and exit.",
 )
-def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, results: Path) -> int:
+def command(source: Path, options: PlanOptions) -> int:
     """Show the configurations of the grid in FILE on this machine.
 
     Each is done, to run, done on a different machine (if its results were imported) or skipped, with the reason. Times
@@ -57,7 +53,9 @@ def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, re
     from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, price_text, states, statuses
     from raybench.cli.console import page, print_columns, print_text
     from raybench.core.text import plural
+    from raybench.execution.base import make_executor
     from raybench.planning.estimate import Estimator
+    from raybench.planning.grid_options import requested_grid
     from raybench.planning.plan import make_plan, notes, plan_warnings, request_of, skip_lines
     from raybench.planning.resume import done_on_other_machines, missing_work
     from raybench.reporting.words import seconds_text
@@ -65,11 +63,12 @@ def command(spec: GridSpec, cells: list[tuple[str, str]], executor: Executor, re
     from raybench.results.history import GridHistory
     from raybench.session import decided_work
 
-    with closing(executor):
+    spec = requested_grid(source, options)
+    with closing(make_executor(options.address, options.inline)) as executor:
         nodes = executor.nodes(spec.environments)
     root = datasets.data_root()
-    plan = make_plan(spec, nodes, root, cells)
-    history = GridHistory.read(grid_folder(results, spec.name))
+    plan = make_plan(spec, nodes, root)
+    history = GridHistory.read(grid_folder(options.folder, spec.name))
     for warning in history.warnings:
         log.warning("%s", warning)
     attempts = history.attempts.values()

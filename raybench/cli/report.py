@@ -11,6 +11,7 @@ from rich.text import Text
 from raybench.cli import options as opt
 from raybench.cli.console import Terminal
 from raybench.cli.terminal import say
+from raybench.core.options import ReportOptions
 from raybench.core.secret_masking import redact
 from raybench.errors import UsageError
 
@@ -35,17 +36,7 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 @click.command("report", epilog=EPILOG)
 @click.argument("sources", metavar="FILE-OR-NAME…", nargs=-1, required=True)
-@opt.results
-@click.option("--grid", metavar="NAME", help="The grid to show, if an MLflow store or a results folder has several.")
-@click.option(
-    "--baseline",
-    multiple=True,
-    metavar="DEVICE",
-    help="What the others are compared with: a device, or AXIS=VALUE. Repeatable.",
-)
-@opt.prices
-@click.option("--unit", default="", metavar="NAME", help="The unit of rates and prices, such as tokens.")
-@opt.directions
+@opt.options(ReportOptions)
 @click.option("--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
@@ -61,12 +52,7 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 )
 def command(
     sources: tuple[str, ...],
-    results: Path,
-    grid: str | None,
-    baseline: tuple[str, ...],
-    prices: Path | None,
-    unit: str,
-    directions: dict[str, bool],
+    options: ReportOptions,
     html: Path | None,
     data: Path | None,
     full: bool,
@@ -81,9 +67,9 @@ def command(
     Several are combined: a run that is in two of them counts once.
     """
     if over:
-        if baseline or prices or unit or directions or full or everything:
+        if options.baseline or options.prices or options.unit or options.directions or full or everything:
             raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
-        return _over(sources, results, grid, html, data)
+        return _over(sources, options, html, data)
     from raybench.cli.console import page as terminal
     from raybench.cli.console import print_lines
     from raybench.reporting import build
@@ -92,15 +78,8 @@ def command(
     from raybench.reporting.text import report_lines
 
     gc.disable()  # it would search the objects of many attempts again and again, which have no cycles
-    listed = None
-    if prices:
-        from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
-
-        listed = PriceList.read(prices)
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
-        chosen = build.baseline_in(baseline)
-        loaded = build.one_grid(sources, results, grid)
-        report = build.from_grid(loaded, chosen, everything, prices=listed, unit=unit, directions=directions)
+        report = build.from_grid(build.one_grid(sources, options.folder, options.grid), options, everything)
     if html:
         write_file(html, page(report))
     if data:
@@ -111,15 +90,15 @@ def command(
     return 0
 
 
-def _over(sources: tuple[str, ...], results: Path, grid: str | None, html: Path | None, data: Path | None) -> int:
+def _over(sources: tuple[str, ...], options: ReportOptions, html: Path | None, data: Path | None) -> int:
     from raybench.analysis.over import over_time
     from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting import build, over
     from raybench.reporting.report import json_text
 
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
-        found = build.one_grid(sources, results, grid)
-        shown = over_time(found.history) if found.history else None
+        grid = build.one_grid(sources, options.folder, options.grid)
+        shown = over_time(grid.history) if grid.history else None
     if not (shown and shown.series):
         raise UsageError("--over: the sources have no completed run; name results folders or exports")
     sentences = list(over.sentences(shown))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
+from raybench.core.options import GridOptions
 from raybench.errors import UsageError
 
 EPILOG = """\b
@@ -29,13 +29,6 @@ Quote the braces: a shell would expand them itself.
 @click.command("run", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--name", metavar="NAME", help="Name of the grid; by default the script's name with those of its axes.")
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Runs of each configuration, by default 3; with --until, the most.",
-)
-@opt.until
 @click.option(
     "--device",
     "devices",
@@ -73,15 +66,15 @@ Quote the braces: a shell would expand them itself.
 )
 @click.option("--baseline", multiple=True, metavar="AXIS=VALUE", help="What the others are compared with. Repeatable.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
-@opt.address
-@opt.with_execution
-def command(
-    words: tuple[str, ...], save: Path | None, address: str | None, run: Callable[..., int], **options: Any
-) -> int:
+@opt.options(
+    GridOptions,
+    *("repeats", "until", "address", "rerun", "retry", "keep_going", "results", "tracking", "wait_for_nodes"),
+)
+def command(words: tuple[str, ...], save: Path | None, options: GridOptions, **given: Any) -> int:
     """Run a COMMAND as it is, with each combination of the values in its braces, and print the comparison.
 
     '{16,64}' and '{1..4}' are axes, named after the option before them. Epochs are lines with a number that grows, or
-    those that match --epoch; without any, whole runs are timed.
+    those that match --epoch; without any, whole runs are timed. Each configuration runs 3 times, or --repeats.
 
     `--vs` between two commands compares them: in each repeat they run one after the other, in alternating order.
     """
@@ -94,15 +87,15 @@ def command(
 
     commands = commands_of(words)
     several = len(commands) > 1
-    if several and (save or options["baseline"]):
+    if several and (save or given["baseline"]):
         reason = "a grid file has one command" if save else "the first command is the baseline"
         raise UsageError(f"{'--save' if save else '--baseline'} cannot be used with --vs: {reason}")
     if save and save.exists():
         raise UsageError(f"{save}: exists already; name a new file, or use `raybench grid {save}`")
     if save and save.absolute().parent != Path.cwd():
         raise UsageError(f"{save}: a command runs in the folder of its grid file; write it to this folder")
-    executor = make_executor(address, inline=False)
-    grids = [grid_of(each, **options) for each in commands.values()]
+    executor = make_executor(options.address)
+    grids = [grid_of(parts, options, **given) for parts in commands.values()]
     braces = next(filter(None, map(expanded_braces, commands.values())), None)
     if braces and not any(grid.get("axes") for grid in grids):
         say(f"note: your shell seems to have expanded braces; to compare their values, quote them: {braces}", err=True)
@@ -113,8 +106,8 @@ def command(
         if kinds and "device" not in axes:
             grid["axes"] = {"device": kinds[:1], **axes}
         grid["name"] = name
-    specs = [requested_grid(grid, parts=OPTIONS)[0] for grid in grids]
+    specs = [requested_grid(grid, parts=OPTIONS) for grid in grids]
     if save:
         write_file(save, as_yaml(grids[0]))
-        specs = [requested_grid(save)[0]]
-    return run(compared(specs, [*commands]) if several else specs[0], [], executor)
+        specs = [requested_grid(save)]
+    return opt.run_and_show(compared(specs, [*commands]) if several else specs[0], executor, options)

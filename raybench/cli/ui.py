@@ -27,11 +27,11 @@ ENVIRONMENT = {
 
 @click.command("ui", epilog="Example: raybench ui --results raybench-results --port 5001")
 @opt.results
-@click.option("--tracking-uri", metavar="URI", help="MLflow store, if it is not in the results folder.")
+@click.option("--tracking", metavar="URI", help="MLflow store, if it is not in the results folder.")
 @click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Port to listen on.")
-def command(results: Path, tracking_uri: str | None, port: int) -> int:
+def command(results: Path, tracking: str | None, port: int) -> int:
     """Open the MLflow UI with the runs of `raybench grid` on this machine; Ctrl-C stops it."""
-    store = resolve(results, tracking_uri)
+    store = resolve(results, tracking)
     if is_server(store.uri):
         say(f"The runs are on an MLflow server: open {in_a_browser(store)} in a browser.")
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -274,6 +274,7 @@ class GridSpec(CellSettings):
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _prices: PriceList = PrivateAttr(PriceList())
+    _where: Sequence[tuple[str, str]] = PrivateAttr(())
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
     def given(self) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
@@ -342,6 +343,11 @@ class GridSpec(CellSettings):
     def prices(self) -> PriceList:
         """Prices that replace those of the grid; none without a file of them."""
         return self._prices
+
+    @property
+    def where(self) -> Sequence[tuple[str, str]]:
+        """The filter on its cells: axes and values as text; several values of one axis are alternatives."""
+        return self._where
 
     @property
     def price_currency(self) -> str:

@@ -14,6 +14,7 @@ import yaml
 
 from raybench.config.load import wrong_settings
 from raybench.config.yaml_document import Path, scalar
+from raybench.core.options import PlanOptions
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.devices import KINDS
 from raybench.errors import UsageError
@@ -64,10 +65,9 @@ _RUNNERS = re.compile(r"^(python[\d.]*|torchrun|accelerate|uv|env|bash|sh|launch
 
 def grid_of(
     words: Sequence[str],
+    options: PlanOptions | None = None,
     *,
     name: str | None = None,
-    repeats: int | None = None,
-    until: str | None = None,
     epoch: str | None = None,
     begin: str | None = None,
     time: str | None = None,
@@ -110,6 +110,8 @@ def grid_of(
         grid["flops_per_token"] = flops_per_token
     if axes:
         grid["axes"] = axes
+    options = options or PlanOptions()
+    repeats, until = options.repeats, options.until
     grid["repeats"] = ({"until": until} | ({"at_most": repeats} if repeats else {})) if until else repeats or 3
     pairs = [_pair(text, "--baseline", "batch_size=16") for text in baseline]
     if pairs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from raybench.config import GridSpec
@@ -24,22 +24,19 @@ AVAILABLE = ("device", "available")
 """Filter on the cells that the machines at hand can run."""
 
 
-def expand(spec: GridSpec, nodes: Sequence[Node], where: Iterable[tuple[str, str]] = ()) -> list[Point]:
-    """The grid's points in the order of the file: the product of its axes less `exclude`, then `include`.
-
-    Args:
-        where: axes and values as text; several values of one axis are alternatives.
+def expand(spec: GridSpec, nodes: Sequence[Node]) -> list[Point]:
+    """The grid's points in the order of the file: the product of its axes less `exclude`, then `include`, as filtered.
 
     Raises:
         UsageError: no point is left.
     """
     wanted: dict[str, list[str]] = {}
-    for axis, text in where:
+    for axis, text in spec.where:
         if (axis, text) != AVAILABLE:
             wanted.setdefault(axis, []).append(text)
     points = [
         point
-        for point in _all_points(spec, nodes)
+        for point in all_points(spec, nodes)
         if all(axis in point and format_value(point[axis]) in texts for axis, texts in wanted.items())
     ]
     if not points:
@@ -47,7 +44,8 @@ def expand(spec: GridSpec, nodes: Sequence[Node], where: Iterable[tuple[str, str
     return points
 
 
-def _all_points(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
+def all_points(spec: GridSpec, nodes: Sequence[Node]) -> Iterator[Point]:
+    """The grid's points without the filter."""
     axes = spec.values(included=False)
     if spec.axes.get("device") == "available":
         kinds = [kind.name for kind in KINDS.values() if not kind.virtual]

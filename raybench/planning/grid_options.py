@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from raybench.config import GridSpec, load_grid
+from raybench.config.load import plain
 from raybench.config.prices import PriceList
 from raybench.core.identity import INLINE
+from raybench.core.options import PlanOptions
 from raybench.core.text import format_value, is_written
 from raybench.errors import UsageError, nearest
 from raybench.planning.expand import AVAILABLE
@@ -17,38 +20,38 @@ from raybench.planning.smoke import smoke_grid
 
 def requested_grid(
     source: Path | Mapping[str, Any],
+    options: PlanOptions | None = None,
     *,
-    changes: Sequence[str] = (),
-    where: Sequence[str] = (),
-    repeats: int | None = None,
-    until: str | None = None,
-    synthetic_data: bool = False,
-    smoke: bool = False,
-    inline: bool = False,
-    prices: Path | None = None,
     dashes: str = "--",
     parts: Mapping[tuple[str | int, ...], str] | None = None,
-) -> tuple[GridSpec, list[tuple[str, str]]]:
-    """Read a grid with changes, and the filter on its cells.
+) -> GridSpec:
+    """Read a grid with the changes and the filter of options.
 
     Messages name an option with dashes before its name, and those that have set `parts` of a mapping by their paths.
     """
+    options = options or PlanOptions()
     by_option = {}
-    if until is not None:
-        most = "" if repeats is None else f", at_most: {repeats}"
-        by_option[f"{dashes}until"] = f"repeats={{until: {until}{most}}}"
-    elif repeats is not None:
-        by_option[f"{dashes}repeats"] = f"repeats={repeats}"
-    if synthetic_data:
+    if options.until is not None:
+        most = "" if options.repeats is None else f", at_most: {options.repeats}"
+        by_option[f"{dashes}until"] = f"repeats={{until: {options.until}{most}}}"
+    elif options.repeats is not None:
+        by_option[f"{dashes}repeats"] = f"repeats={options.repeats}"
+    if options.synthetic_data:
         by_option["--synthetic-data" if dashes else "synthetic_data"] = "synthetic_data=true"
+    changes = _texts(options.set, lambda value: json.dumps(plain(value), default=str))
     spec = load_grid(source, changes, f"{dashes}set", by_option, parts)
-    spec._prices = PriceList.read(prices) if prices else PriceList()
-    cells = selection(where, spec, f"{dashes}where")
-    spec = spec.model_copy(update={"name": f"{spec.name}{INLINE}"}) if inline else spec
-    return (smoke_grid(spec, cells), []) if smoke else (spec, cells)
+    spec._prices = PriceList.read(Path(options.prices)) if options.prices else PriceList()
+    spec._where = _filter(_texts(options.where, format_value), spec, f"{dashes}where")
+    spec = spec.model_copy(update={"name": f"{spec.name}{INLINE}"}) if options.inline else spec
+    return smoke_grid(spec) if options.smoke else spec
 
 
-def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> list[tuple[str, str]]:
+def _texts(values: Mapping[str, Any] | Sequence[str], text: Callable[[Any], str]) -> list[str]:
+    """Return `NAME=VALUE` texts."""
+    return [f"{name}={text(value)}" for name, value in values.items()] if isinstance(values, Mapping) else [*values]
+
+
+def _filter(texts: Sequence[str], spec: GridSpec, option: str) -> list[tuple[str, str]]:
     """Parse `AXIS=VALUE` texts.
 
     Each value is normalized to the plan's notation: 5.0e-4, 0.0005 and 5e-4 are equal. `device=available` stands for
@@ -65,7 +68,7 @@ def selection(texts: Sequence[str], spec: GridSpec, option: str = "--where") -> 
         if (axis, value) == AVAILABLE:
             pairs.append(AVAILABLE)
             continue
-        same = [format_value(known) for known in axes[axis] if is_written(value, known)]
+        same = [format_value(written) for written in axes[axis] if is_written(value, written)]
         if not same:
             choices = ", ".join(dict.fromkeys(map(format_value, axes[axis])))
             raise UsageError(f"{option} {text}: {spec.name} has no {axis} {value}; use one of {choices}")

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from raybench.core.settings import MISSING
 from raybench.core.text import format_value, join_words, plural
 from raybench.devices import hosted
 from raybench.errors import WorkloadError
-from raybench.planning.expand import AVAILABLE, Point, expand
+from raybench.planning.expand import AVAILABLE, Point, all_points, expand
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
@@ -75,7 +75,6 @@ class Plan:
 
     Attributes:
         workload: what is trained; if versions are compared, that of the new one. Each cell has its own, too.
-        where: (axis, value as text): filter on the cells of the plan.
         left_out: number of cells of the grid that the filter removed.
         repeated: number of points of the grid that make the same cell as an earlier one.
         same_devices: pairs of names of devices that are the same device.
@@ -86,7 +85,6 @@ class Plan:
     cells: tuple[ResolvedCell, ...]
     trials: tuple[Trial, ...]
     nodes: tuple[Node, ...]
-    where: tuple[tuple[str, str], ...] = ()
     left_out: int = 0
     repeated: int = 0
     same_devices: tuple[tuple[str, str], ...] = ()
@@ -218,9 +216,8 @@ def skip_lines(
         yield f"  raybench grid {shlex.quote(str(plan.spec.source_path))} --smoke"
 
 
-def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Iterable[tuple[str, str]] = ()) -> Plan:
-    """Make the plan of a grid for these machines: of all cells, those `where`, or the `AVAILABLE` ones that can run."""
-    where = tuple(where)
+def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path) -> Plan:
+    """Make the plan of a grid for these machines: of its cells as filtered, or the `AVAILABLE` ones that can run."""
     versions = spec.versions or {"": spec}
     infos = {name: _workload(each) for name, each in versions.items()}
     if len(infos) > 1:  # commands have the names of their programs, and only runs of one workload are compared
@@ -237,7 +234,7 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
         )
         for name, info in infos.items()
     }
-    points = expand(spec, nodes, where)
+    points = expand(spec, nodes)
     cells_by_id: dict[str, ResolvedCell] = {}
     repeated, same_devices = 0, dict[tuple[str, str], None]()
     for point in points:
@@ -247,13 +244,13 @@ def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path, where: Ite
             if first.profile != cell.profile:
                 same_devices[first.profile, cell.profile] = None
     cells = list(cells_by_id.values())
-    if AVAILABLE in where:
+    if AVAILABLE in spec.where:
         # If nothing can run here, every cell is kept with its reason.
         cells = [cell for cell in cells if not cell.skip] or cells
     trials = tuple(_ordered(spec, cells))
-    left_out = (len(expand(spec, nodes)) - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
+    left_out = (len([*all_points(spec, nodes)]) - len(points)) * len(resolvers) + len(cells_by_id) - len(cells)
     workload = list(infos.values())[-1]
-    return Plan(spec, workload, tuple(cells), trials, tuple(nodes), where, left_out, repeated, tuple(same_devices))
+    return Plan(spec, workload, tuple(cells), trials, tuple(nodes), left_out, repeated, tuple(same_devices))
 
 
 def _workload(spec: GridSpec) -> WorkloadInfo:
@@ -319,7 +316,7 @@ def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
 def request_of(plan: Plan) -> GridRequest:
     """Return the request of a plan, as it is saved with an execution and reported."""
     spec = plan.spec
-    chosen = " ".join(f"--where {axis}={value}" for axis, value in plan.where)
+    chosen = " ".join(f"--where {axis}={value}" for axis, value in spec.where)
     part = f"`{chosen}` leaves out {plan.left_out} of {len(plan.cells) + plan.left_out} configurations"
     return GridRequest(
         name=spec.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -46,11 +46,11 @@ _SMALL: Mapping[str, Callable[[Any], Any]] = {
 """A small value for each setting that makes a trial large."""
 
 
-def smoke_grid(spec: GridSpec, where: Sequence[tuple[str, str]] = ()) -> GridSpec:
+def smoke_grid(spec: GridSpec) -> GridSpec:
     """Return the grid of a smoke run: each value of each axis at least once, small jobs, every device the CPU."""
     info = spec.read_workload()
     everywhere = {"device": ["cpu"]} if spec.axes.get("device") == "available" else {}
-    points = expand(spec.model_copy(update={"axes": spec.axes | everywhere}), [], where)
+    points = expand(spec.model_copy(update={"axes": spec.axes | everywhere}), [])
     cells = _cover(points, spec.baseline)
     profiles = {name: spec.profile(name) for name in [*spec.devices, *(cell["device"] for cell in cells)]}
     accelerators = [name for name, profile in profiles.items() if not hosted(profile.kind)]

@@ -12,6 +12,7 @@ from raybench.analysis.answer import Caution
 from raybench.analysis.compare import Limits, compare
 from raybench.analysis.measured import counted_units
 from raybench.core.events import now
+from raybench.core.options import ReportOptions
 from raybench.core.secret_masking import redact
 from raybench.core.text import is_written, plural
 from raybench.datasets.paths import user_path
@@ -86,15 +87,19 @@ def from_attempts(
     return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)
 
 
-def from_grid(
-    grid: GridSource, baseline: Mapping[str, Any] | None = None, everything: bool = False, **changes: Any
-) -> Report:
+def from_grid(grid: GridSource, options: ReportOptions | None = None, everything: bool = False) -> Report:
     """Return the report of a grid that was loaded (`one_grid`).
 
     Args:
+        options: its baseline, prices, unit and directions of metrics.
         everything: whether to include every configuration with results, not only those of the latest request.
-        changes: `prices`, `unit` and `directions` of `from_attempts`.
     """
+    options = options or ReportOptions()
+    prices = None
+    if options.prices:
+        from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
+
+        prices = PriceList.read(Path(options.prices))
     attempts = list(grid.runs)
     own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
     request = grid.request
@@ -109,7 +114,9 @@ def from_grid(
     if left_out := sum(run.cell_id not in own for run in attempts):
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
-    report = from_attempts(attempts, request, baseline, warnings, **changes)
+    report = from_attempts(
+        attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
+    )
     if not (grid.history and grid.history.unreadable):
         return report
     count = plural(len(grid.history.unreadable), "request")
@@ -135,9 +142,11 @@ def with_warnings(report: Report, warnings: Iterable[str]) -> Report:
     return replace(report, answer=replace(report.answer, trust=replace(trust, notes=(*trust.notes, *added))))
 
 
-def baseline_in(texts: Iterable[str]) -> dict[str, str]:
-    """Return the baseline that a user wrote: a device, or AXIS=VALUE."""
-    pairs = (text.partition("=") for text in texts)
+def _baseline_in(baseline: str | Mapping[str, Any] | Iterable[str]) -> dict[str, Any]:
+    """Return the baseline that a user wrote: devices, texts such as `AXIS=VALUE`, or values by axis."""
+    if isinstance(baseline, Mapping):
+        return dict(baseline)
+    pairs = (text.partition("=") for text in ([baseline] if isinstance(baseline, str) else baseline))
     return {left.strip() if equals else "device": (right if equals else left).strip() for left, equals, right in pairs}
 
 

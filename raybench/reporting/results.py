@@ -8,6 +8,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.findings.finding import findings
+from raybench.core.options import ReportOptions
 from raybench.core.text import plural
 from raybench.errors import UsageError, nearest
 from raybench.reporting import build, frames
@@ -179,7 +180,9 @@ class Results:
     def _reports(self) -> list[Report]:
         if self._known_reports is not None:
             return list(self._known_reports)
-        return [build.from_grid(grid, self._baseline) for grid in self._grids if grid.runs]
+        return [
+            build.from_grid(grid, ReportOptions(baseline=self._baseline or ())) for grid in self._grids if grid.runs
+        ]
 
     @property
     def _answers(self) -> list[Answer]:

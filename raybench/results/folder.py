@@ -23,9 +23,6 @@ import msgspec
 from raybench.core.events import ENDS, Event, events_file, to_line
 from raybench.core.files import append_to
 
-RESULTS = Path("raybench-results")
-"""The default results folder."""
-
 ATTEMPTS, CHECKS, EXECUTIONS, TUNE = "attempts", "checks", "executions", "tune"
 
 DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)

@@ -13,10 +13,10 @@ from shlex import quote
 from tempfile import TemporaryDirectory
 from textwrap import shorten
 
+from raybench.core.options import RESULTS
 from raybench.core.secret_masking import HIDDEN, mask, redact
 from raybench.datasets.paths import user_path
 from raybench.errors import RaybenchError, UsageError
-from raybench.results.folder import RESULTS
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
@@ -63,7 +63,7 @@ def resolve(results: Path, argument: str | None = None, grid_file: str | None = 
         UsageError: it is not a URI of a database or a server, or has no file name; the message names its origin.
     """
     candidates = [
-        ("--tracking-uri", argument),
+        ("--tracking", argument),
         ("the grid file's tracking_uri", grid_file),
         (ENVIRONMENT, os.environ.get(ENVIRONMENT)),
     ]
@@ -80,9 +80,9 @@ def cli_flags(store: Store, results: Path) -> str:
     flag = "" if results.absolute() == RESULTS.absolute() else f" --results {quote(str(results))}"
     try:
         is_default = resolve(results) == store
-    except UsageError:  # MLFLOW_TRACKING_URI is invalid, and --tracking-uri replaced it
+    except UsageError:  # MLFLOW_TRACKING_URI is invalid, and --tracking replaced it
         is_default = False
-    return flag + ("" if is_default else f" --tracking-uri {as_argument(store)}")
+    return flag + ("" if is_default else f" --tracking {as_argument(store)}")
 
 
 def store_from_uri(source: str) -> Store:

@@ -77,7 +77,7 @@ def grid(raybench: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, in_proc
     monkeypatch.setattr("raybench.reporting.figures.rendered_figures", lambda *_: {})
 
     def run(*arguments: object) -> Said:
-        return raybench("grid", *arguments, "--no-checks", "--no-tracking")
+        return raybench("grid", *arguments, "--no-checks", "--tracking", "none")
 
     return run
 

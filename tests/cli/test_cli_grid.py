@@ -83,9 +83,9 @@ def test_a_grid_and_the_same_grid_again(raybench, digits, tmp_path):
 
 def test_inline_trials_are_a_grid_of_their_own(raybench, grid, digits):
     grid(digits)
-    aside = raybench("grid", digits, "--inline", "--no-checks", "--no-tracking", "--results", "my results")
+    aside = raybench("grid", digits, "--inline", "--no-checks", "--tracking", "none", "--results", "my results")
     assert "separate grid (raybench report 'my results/digits~inline')" in aside.lines[-1]
-    said = raybench("grid", digits, "--inline", "--no-checks", "--no-tracking")
+    said = raybench("grid", digits, "--inline", "--no-checks", "--tracking", "none")
     assert said.lines[0].startswith("digits~inline  2 configurations x 1 repeat = 2 trials  ·  cpu: ")
     hint = "raybench report digits~inline"
     assert said.lines[-1].startswith(f"These results are in a separate grid ({hint})")
@@ -164,7 +164,7 @@ def test_grid_with_a_dead_store(raybench, digits, monkeypatch, source, migrated_
     monkeypatch.setattr("raybench.tracking.writer.LAST_PAUSE_S", 0.01)
     options = []
     if source == "option":
-        options = ["--tracking-uri", DEAD]
+        options = ["--tracking", DEAD]
     elif source == "variable":
         monkeypatch.setenv("MLFLOW_TRACKING_URI", DEAD)
     else:

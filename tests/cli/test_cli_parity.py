@@ -25,7 +25,7 @@ def grid(raybench, in_process, tmp_path):
     def run(*options):
         (tmp_path / "my.py").write_text(CODE)
         (tmp_path / "g.yaml").write_text(GRID)
-        assert raybench("grid", "g.yaml", "--no-tracking", *options).status == 0
+        assert raybench("grid", "g.yaml", "--tracking", "none", *options).status == 0
         return raybench("parity", "g.yaml")
 
     return run

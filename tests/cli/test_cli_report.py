@@ -28,7 +28,7 @@ def ran(tmp_path_factory, digits_text):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr("raybench.execution.base.make_executor", lambda *_: InlineExecutor())
-        patch.setattr(sys, "argv", ["raybench", "grid", "digits.yaml", "--no-checks", "--no-tracking"])
+        patch.setattr(sys, "argv", ["raybench", "grid", "digits.yaml", "--no-checks", "--tracking", "none"])
         with pytest.raises(SystemExit) as ended:
             main()
     assert not ended.value.code

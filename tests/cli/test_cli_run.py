@@ -102,7 +102,7 @@ def test_two_commands_are_versions_of_one_grid(raybench, tmp_path, monkeypatch, 
         (tmp_path / f"{name}.py").write_text(PROGRAM)
     drawn = DrawnTimes(lambda job: 1.0 + names.index(job.cell.compared.version) + 0.01 * job.repeat)
     monkeypatch.setattr("raybench.execution.base.make_executor", lambda *_, **__: drawn)
-    said = raybench("run", "--repeats", 4, "--no-tracking", "--", *words.split())
+    said = raybench("run", "--repeats", 4, "--tracking", "none", "--", *words.split())
     assert said.status == 0, said.err
     assert f"Fastest: {names[0]} (the reference): " in said.out
     assert all(f"version {each} vs. {names[0]}" in said.out for each in names[1:])
@@ -139,11 +139,11 @@ def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkey
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     (tmp_path / "train.py").write_text(PROGRAM + "import os; assert os.environ['OMP_NUM_THREADS'] == '3'")
     arguments = ["--epoch", r"epoch (\d+)", "--metric", r"val/loss=loss ([\d.]+)", "--save", "g.yaml"]
-    arguments += ["--work", "examples=100", "--no-tracking"]
+    arguments += ["--work", "examples=100", "--tracking", "none"]
     said = raybench("run", "--repeats", 1, *arguments, "--", "python", "train.py", "--batch-size", "{16,64}")
     assert said.status == 0
     assert "batch 64 vs. 16" in said.out and "0.5" in said.out
-    assert "nothing was left" in raybench("grid", "g.yaml", "--no-tracking").out.lower()
+    assert "nothing was left" in raybench("grid", "g.yaml", "--tracking", "none").out.lower()
     again = raybench("run", "--save", "g.yaml", "--", "python", "train.py")
     assert again.status == 2 and "exists already" in again.err
 
@@ -162,7 +162,7 @@ flops_precision: "{dtype}"
 def test_mfu_of_stated_flops(raybench, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "own.yaml").write_text(STATED)
-    said = raybench("grid", "own.yaml", "--no-tracking", "--inline")
+    said = raybench("grid", "own.yaml", "--tracking", "none", "--inline")
     (row,) = load("raybench-results/own~inline").trials.to_dict("records")
     assert said.status == 0 and row["flop_rate"] == pytest.approx(2 * 1000 * 1000 / row["steady_s"], rel=0.01)
     assert 0 < row["mfu"] < 0.1

@@ -198,7 +198,7 @@ def test_a_percentage_against_fractions_has_no_verdict(raybench, tmp_path):
             f"        trial.log({{'val/accuracy': {factor}, 'train/loss': 1 / (epoch + 1 + trial.seed / 9)}})\n"
         )
         (tmp_path / name / "g.yaml").write_text("name: g\nworkload: train.py:train\nrepeats: 2\n")
-        options = ("--inline", "--no-checks", "--no-tracking", "--results", tmp_path / name / "r")
+        options = ("--inline", "--no-checks", "--tracking", "none", "--results", tmp_path / name / "r")
         assert raybench("grid", tmp_path / name / "g.yaml", *options).status == 0
     sources = [tmp_path / name / "r" for name in ("base", "new", "float")]
     text = raybench("compare", sources[0], sources[1], "--quality", "val/accuracy").out
@@ -210,7 +210,7 @@ def test_a_percentage_against_fractions_has_no_verdict(raybench, tmp_path):
 def test_an_unreadable_request_is_in_the_status(raybench, tmp_path):
     (tmp_path / "train.py").write_text("def train(trial):\n    for epoch in trial.epochs(2):\n        pass\n")
     (tmp_path / "g.yaml").write_text("name: g\nworkload: train.py:train\n")
-    assert raybench("grid", "g.yaml", "--inline", "--no-checks", "--no-tracking").status == 0
+    assert raybench("grid", "g.yaml", "--inline", "--no-checks", "--tracking", "none").status == 0
     (file,) = (tmp_path / "raybench-results").glob("*/executions/*.json")
     assert "cannot be read" not in raybench("report", "g~inline").out
     file.write_text(file.read_text()[:-40])

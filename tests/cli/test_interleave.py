@@ -12,10 +12,11 @@ from support.made_up_times import MadeUpTimes
 from raybench.analysis.analyze import Grid
 from raybench.analysis.compare import compare as compare_versions
 from raybench.config import load_grid
+from raybench.core.options import GridOptions
 from raybench.execution.inline import InlineExecutor
 from raybench.planning.plan import request_of
 from raybench.planning.versions import compared
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 
 GRID = """
 name: mine
@@ -58,7 +59,8 @@ def compare(raybench, tmp_path, monkeypatch):
 
     def run(*arguments):
         return raybench(
-            *("compare", "--interleave", "base/grid.yaml", "new/grid.yaml", "--no-checks", "--no-tracking"), *arguments
+            *("compare", "--interleave", "base/grid.yaml", "new/grid.yaml", "--no-checks", "--tracking", "none"),
+            *arguments,
         )
 
     return run
@@ -158,7 +160,7 @@ def test_two_environments(tmp_path, fork_server):
         file = tmp_path / "code" / f"{version}.yaml"
         file.write_text(GRID + f"devices: {{cpu: {{kind: cpu, environment: ../{version}}}}}\n")
         specs.append(load_grid(file))
-    options = Options(tmp_path / "results", checks=False, tracking=None, report=False)
+    options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False)
     outcome = run_grid(compared(specs), MadeUpTimes(ForkingExecutor(fork_server)), options=options)
     assert outcome.exit_status == 0
     changes = compare_versions(Grid(outcome.history.attempts.values(), request_of(outcome.plan))).changes

@@ -226,7 +226,8 @@ def test_on_a_real_terminal(digits, tmp_path):
             str(digits),
             "--inline",
             "--no-checks",
-            "--no-tracking",
+            "--tracking",
+            "none",
             "--set",
             "epochs=2",
         ]

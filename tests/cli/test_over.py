@@ -8,7 +8,8 @@ from support.executors import DrawnTimes
 
 from raybench.analysis.over import LOOK_ALPHA, changes
 from raybench.config import load_grid
-from raybench.run import Options, run_grid
+from raybench.core.options import GridOptions
+from raybench.run import run_grid
 
 GRID = """
 name: nightly
@@ -26,7 +27,9 @@ def nights(tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID)
     random = np.random.default_rng(0)
     for night in range(16):
-        options = Options(tmp_path / f"r{night // 8}", checks=False, tracking=None, report=False, rerun=True)
+        options = GridOptions(
+            results=tmp_path / f"r{night // 8}", checks=False, tracking=None, report=False, rerun=True
+        )
 
         def draw(job, night=night):
             slow = 1.1 if night > 8 and job.cell.settings.batch_size == 32 else 1.0

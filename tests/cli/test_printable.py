@@ -48,7 +48,7 @@ def test_a_plan_and_its_errors(raybench, tmp_path):
     text = f"name: g\nworkload: digits_cnn\naxes: {{device: [{device}]}}\ndevices: {{{device}: {{kind: tpu}}}}\n"
     (tmp_path / "g.yaml").write_text(text)
     (tmp_path / "wrong.yaml").write_text(f"{text}epochs: [{device}]\n{device}: 1\n")
-    for command in (("plan", "g.yaml"), ("grid", "g.yaml", "--inline", "--no-tracking")):
+    for command in (("plan", "g.yaml"), ("grid", "g.yaml", "--inline", "--tracking", "none")):
         said = raybench(*command)
         assert said.status in (0, 3) and UNPRINTABLE.findall(said.out + said.err) == []
     for command in (("plan", "wrong.yaml"), ("plan", f"{HOSTILE}.yaml"), ("report", HOSTILE), (HOSTILE,)):

@@ -11,7 +11,8 @@ from support.executors import DrawnTimes
 from raybench.cli.console import Terminal
 from raybench.cli.live import Display
 from raybench.config import load_grid
-from raybench.run import Options, run_grid
+from raybench.core.options import GridOptions
+from raybench.run import run_grid
 
 TRAIN = "def train(trial, *, speed: str):\n    raise AssertionError('times are drawn')\n"
 GRID = """
@@ -39,7 +40,9 @@ def drawn(tmp_path):
             log = random.Random(f"{name} {job.repeat}").gauss(0, noise[name])
             return math.exp(log - (faster if name != "reference" else 0.0))
 
-        options = Options(tmp_path / "results", checks=False, tracking=None, report=False, keep_going=True, rerun=rerun)
+        options = GridOptions(
+            results=tmp_path / "results", checks=False, tracking=None, report=False, keep_going=True, rerun=rerun
+        )
         executor = DrawnTimes(draw, stop_after=stop_after)
         return run_grid(load_grid(tmp_path / "grid.yaml", changes), executor, view, options), executor.trials
 

@@ -27,7 +27,7 @@ def grid(raybench, tmp_path, monkeypatch):
     (tmp_path / "g.yaml").write_text(GRID)
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing listens there
-    return lambda *more: raybench("grid", "g.yaml", "--inline", "--no-tracking", "--no-checks", *more)
+    return lambda *more: raybench("grid", "g.yaml", "--inline", "--tracking", "none", "--no-checks", *more)
 
 
 def test_without_it_the_message_names_it(grid):

@@ -108,7 +108,7 @@ def test_database_password_reaches_only_mlflow(raybench, monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", Server)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     uri = f"postgresql://me:{SECRET}@db/runs"
-    said = raybench("ui", "--tracking-uri", uri, "--port", free_port())
+    said = raybench("ui", "--tracking", uri, "--port", free_port())
     assert said.status == 0
     assert SECRET not in said.out + said.err + started["command"]
     assert "store: postgresql://***@db/runs" in said.out

@@ -75,8 +75,8 @@ ARGUMENTS = {
     "--repeats 0": (["grid", "g.yaml", "--repeats", "0"], "Error: Invalid value for '--repeats': 0"),
     "results in a file": (["grid", "g.yaml", "--results", "g.yaml"], "Error: Invalid value for '--results'"),
     "no store": (
-        ["grid", "g.yaml", "--inline", "--tracking-uri", "./mlruns"],
-        "--tracking-uri: ./mlruns is not an MLflow",
+        ["grid", "g.yaml", "--inline", "--tracking", "./mlruns"],
+        "--tracking: ./mlruns is not an MLflow",
     ),
     "an unknown data set": (["data", "fetch", "cifar"], "unknown data set 'cifar'; did you mean cifar10?"),
     "an unknown verb of data": (["data", "fetsch"], "Error: No such command 'fetsch'."),
@@ -128,7 +128,7 @@ WRONG_STORES = [f"htp://me:{SECRET}@db/runs", f"file://me:{SECRET}@host/runs"]
 @pytest.mark.parametrize("uri", WRONG_STORES)
 def test_a_wrong_store_is_refused_without_its_password(raybench, tmp_path, monkeypatch, uri):
     (tmp_path / "g.yaml").write_text(GOOD)
-    told = [raybench("grid", "g.yaml", "--inline", "--tracking-uri", uri), raybench("ui", "--tracking-uri", uri)]
+    told = [raybench("grid", "g.yaml", "--inline", "--tracking", uri), raybench("ui", "--tracking", uri)]
     told.append(raybench("grid", "g.yaml", "--inline", "--set", f"tracking_uri={uri}"))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     told.append(raybench("ui"))

@@ -3,9 +3,10 @@
 import pytest
 
 from raybench.config import load_grid
+from raybench.core.options import GridOptions
 from raybench.core.secret_masking import mask
 from raybench.execution.inline import InlineExecutor
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 
 GRID = """name: g  # see https://me:hunter1@example.org/
 description: see https://me:hunter2@example.org/
@@ -34,7 +35,7 @@ def test_only_secrets_are_masked(text, masked):
 def test_no_results_file_has_a_secret(tmp_path, mlflow_results):
     (tmp_path / "grid.yaml").write_text(GRID)
     store = f"sqlite:///{mlflow_results}/mlflow.db"
-    options = Options(mlflow_results, tracking=store, checks=False)
+    options = GridOptions(results=mlflow_results, tracking=store, checks=False)
     run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
     files = [path for path in mlflow_results.rglob("*") if path.is_file()]
     assert [path for path in files if b"hunter" in path.read_bytes()] == []

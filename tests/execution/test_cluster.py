@@ -128,7 +128,7 @@ class Grid:
         (self.folder / "run.py").write_text(RUN)
         (self.folder / "grid.yaml").write_text(text)
         command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--address", cluster.address]
-        command += ["--no-tracking", *(options or ["--no-checks"])]
+        command += ["--tracking", "none", *(options or ["--no-checks"])]
         with (self.folder / "words.txt").open("w") as words:
             out = {"stdout": words, "stderr": words}
             self.process = subprocess.Popen(command, cwd=self.folder, env=cluster.environ, **out)

@@ -59,7 +59,7 @@ SCRIPT = """
 ip link set lo up
 ray start --head --autoscaling-config autoscaler.json --port 6379 --num-cpus 1 --include-dashboard=false \
   --object-store-memory 100000000 --temp-dir "$RAY_FOLDER" > ray.txt 2>&1
-raybench grid grid.yaml --no-tracking --no-checks
+raybench grid grid.yaml --tracking none --no-checks
 """
 
 

@@ -26,9 +26,10 @@ from support.processes import LOOPBACK, all_gone, listening
 import raybench
 from raybench.config import load_grid
 from raybench.core.ledger import training_s
+from raybench.core.options import GridOptions
 from raybench.execution.tune_grid import PlanSearcher, innermost
 from raybench.results.folder import ATTEMPTS, event_files, read_events
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 
@@ -108,7 +109,7 @@ def outcome(tmp_path_factory, ray_executor):
     (folder / "mine.py").write_text(TRAIN)
     (folder / "grid.yaml").write_text(GRID)
     watch = RecordingListener()
-    options = Options(folder / "results", checks=False, tracking=None, report=False)
+    options = GridOptions(results=folder / "results", checks=False, tracking=None, report=False)
     yield run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
     ray_executor.callbacks = ()
 

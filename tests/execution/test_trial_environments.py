@@ -8,10 +8,11 @@ import pytest
 from support.outcomes import run_counts, skips
 
 from raybench.config import load_grid
+from raybench.core.options import GridOptions
 from raybench.errors import ExecutionError
 from raybench.execution.inline import InlineExecutor
 from raybench.execution.process import ForkServer
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 
 WORKLOAD = """
 import json, os, sys
@@ -40,7 +41,7 @@ devices:
 def run(folder, executor, text=GRID):
     (folder / "looking.py").write_text(WORKLOAD)
     (folder / "grid.yaml").write_text(text)
-    options = Options(folder / "results", checks=False, tracking=None, report=False)
+    options = GridOptions(results=folder / "results", checks=False, tracking=None, report=False)
     return run_grid(load_grid(folder / "grid.yaml"), executor, options=options)
 
 

@@ -6,7 +6,8 @@ import pytest
 from support.executors import ForkingExecutor
 
 from raybench.config import load_grid
-from raybench.run import Options, run_grid
+from raybench.core.options import GridOptions
+from raybench.run import run_grid
 
 KILL = """
 import os
@@ -97,7 +98,7 @@ def test_a_lost_trial_goes_on_from_its_checkpoint(library, script, tmp_path, for
     (tmp_path / "grid.yaml").write_text(
         "name: mine\nworkload: my.py:train\nbatch_size: 4\nepochs: 4\ncheckpoint_every: 1\n"
     )
-    options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    options = GridOptions(results=tmp_path / "results", tracking=None, checks=False, report=False)
     outcome = run_grid(load_grid(tmp_path / "grid.yaml"), ForkingExecutor(fork_server), options=options)
     (attempt,) = outcome.latest.values()
     assert attempt.status == "completed", attempt.error

@@ -9,7 +9,8 @@ import pytest
 from support import ROOT
 
 from raybench.config import load_grid
-from raybench.run import Options, run_grid
+from raybench.core.options import GridOptions
+from raybench.run import run_grid
 
 FIELD = """    amsgrad: bool = setting(
         False, "For adam and adamw: keep the largest second moment.", affects=(SPEED, LEARNING), optimizers=ADAM
@@ -36,7 +37,7 @@ def test_results_stay_and_engines_without_it_skip(tmp_path, ray_executor):
     settings.write_text(text.replace("    decay: Literal", FIELD))
     (tmp_path / "grid.yaml").write_text(GRID)
     (tmp_path / "new.yaml").write_text(f"{GRID}amsgrad: true\nframework: torch\n")
-    options = Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    options = GridOptions(results=tmp_path / "results", tracking=None, checks=False, report=False)
     run_grid(load_grid(tmp_path / "grid.yaml"), ray_executor, options=options)
 
     def plan(grid):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from raybench.config import load_grid
+from raybench.core.options import PlanOptions
 from raybench.devices import Hardware
 from raybench.engines import FRAMEWORKS
 from raybench.engines.learning_rate import schedule
@@ -13,6 +13,7 @@ from raybench.environments import Interpreter
 from raybench.errors import UsageError
 from raybench.execution.jobs import make_job
 from raybench.execution.schedule import Assignment
+from raybench.planning.grid_options import requested_grid
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placements
 from raybench.planning.plan import WorkItem, make_plan, notes, skip_lines
@@ -37,7 +38,7 @@ def plan_of(tmp_path):
     def make(text, nodes=(LAPTOP,), where=()):
         path = tmp_path / "grid.yaml"
         path.write_text(text)
-        return make_plan(load_grid(path), nodes, tmp_path, where)
+        return make_plan(requested_grid(path, PlanOptions(where=where)), nodes, tmp_path)
 
     return make
 
@@ -65,13 +66,13 @@ def test_product_exclude_include_and_overrides(plan_of):
 
 
 def test_where_selects_cells(plan_of):
-    assert axes(plan_of(GRID, where=[("device", "cpu"), ("weight_decay", "5e-4")])) == [
+    assert axes(plan_of(GRID, where={"device": "cpu", "weight_decay": 5e-4})) == [
         ("cpu", 32, 5e-4),
         ("cpu", 64, 5e-4),
     ]
-    part = plan_of(GRID, where=[("device", "available"), ("batch_size", "32")])
+    part = plan_of(GRID, where=["device=available", "batch_size=32"])
     assert axes(part) == [("cpu", 32, 0), ("cpu", 32, 5e-4)] and part.left_out == 6
-    gpus = plan_of(GRID.replace("[cpu, cuda]", "[cuda]"), where=[("device", "available")])
+    gpus = plan_of(GRID.replace("[cpu, cuda]", "[cuda]"), where=["device=available"])
     assert all(cell.skip for cell in gpus.cells), "if nothing can run, each cell has its reason"
 
 
@@ -103,7 +104,7 @@ def test_a_device_may_have_fewer_repeats(plan_of):
 def test_labels_have_the_values_that_vary(plan_of):
     axes = "threads: 1\nrepeats: 2\naxes: {device: [cpu, tpu], batch_size: [32, 64]}\n"
     more = "include: [{device: cpu, batch_size: 32, precision: bf16}]\ndevices: {tpu: {kind: tpu, repeats: 1}}\n"
-    for where, number in ([], 8), ([("batch_size", "64")], 3):
+    for where, number in ([], 8), (["batch_size=64"], 3):
         plan = plan_of(HEAD + axes + more, [SERVER], where=where)
         labels = {plan.label(trial) for trial in plan.trials}
         assert len(labels) == len(plan.trials) == number

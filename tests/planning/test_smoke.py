@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import raybench
+from raybench.core.options import PlanOptions
 from raybench.devices import Hardware
 from raybench.errors import UsageError
 from raybench.planning.grid_options import requested_grid
@@ -42,8 +43,8 @@ baseline: {device: gpu, batch_size: 256}
 def plan_of(tmp_path):
     def make(text, where=(), nodes=(LAPTOP,)):
         (tmp_path / "grid.yaml").write_text(text)
-        spec, cells = requested_grid(tmp_path / "grid.yaml", smoke=True, where=where)
-        return make_plan(spec, nodes, tmp_path, cells)
+        spec = requested_grid(tmp_path / "grid.yaml", PlanOptions(smoke=True, where=where))
+        return make_plan(spec, nodes, tmp_path)
 
     return make
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from raybench.config import load_grid
 from raybench.core.cell import BASE, NEW
+from raybench.core.options import PlanOptions
 from raybench.devices import Hardware
 from raybench.environments import Interpreter
 from raybench.errors import UsageError
+from raybench.planning.grid_options import requested_grid
 from raybench.planning.node import Node
-from raybench.planning.plan import AVAILABLE, make_plan, plan_warnings
+from raybench.planning.plan import make_plan, plan_warnings
 from raybench.planning.versions import compared
 
 CPU = Hardware("cpu", "AMD EPYC", 2, 2**34, ids=("0", "1"))
@@ -48,8 +49,9 @@ class Versions:
             (self.folder / version / name).write_text(text)
 
     def plan(self, where=(), nodes=(NODE,)):
-        specs = [load_grid(self.folder / version / "grid.yaml") for version in (BASE, NEW)]
-        return make_plan(compared(specs), nodes, self.folder, where)
+        options = PlanOptions(where=where)
+        specs = [requested_grid(self.folder / version / "grid.yaml", options) for version in (BASE, NEW)]
+        return make_plan(compared(specs), nodes, self.folder)
 
 
 @pytest.fixture
@@ -140,7 +142,7 @@ def test_only_the_devices_at_hand(versions):
     for version in (BASE, NEW):
         versions.write(version, GRID.replace("[cpu]", "[cpu, cuda]"))
     assert len(versions.plan().cells) == 12
-    plan = versions.plan(where=[AVAILABLE])
+    plan = versions.plan(where=["device=available"])
     assert {cell.axes["device"] for cell in plan.cells} == {"cpu"}
     assert (len(plan.cells), plan.left_out) == (6, 6)
-    assert len(versions.plan(where=[("device", "cpu"), ("batch_size", "8")]).cells) == 2
+    assert len(versions.plan(where=["device=cpu", "batch_size=8"]).cells) == 2

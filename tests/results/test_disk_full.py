@@ -10,10 +10,11 @@ from support.outcomes import RecordingListener
 
 from raybench.config import load_grid
 from raybench.core.files import append_to, write_atomic
+from raybench.core.options import GridOptions
 from raybench.errors import ResultsError, UsageError
 from raybench.execution.inline import InlineExecutor
 from raybench.results.history import GridHistory
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 from raybench.tracking.store import resolve
 from raybench.tracking.writer import fill
 
@@ -57,7 +58,7 @@ def grid(tmp_path):
     path.write_text(GRID)
 
     def run(results, executor=None, view=None, store=None):
-        options = Options(results, tracking=store, checks=False, report=False)
+        options = GridOptions(results=results, tracking=store, checks=False, report=False)
         return run_grid(load_grid(path), executor or InlineExecutor(), view, options)
 
     return run
@@ -144,7 +145,10 @@ workload = Workload(model=lambda: torch.nn.Linear(1, 2), data=data)
 @pytest.mark.slow
 def test_trial_on_a_full_disk_runs_again_later(tmp_path):
     """A disk with room but without inodes."""
-    view, options = RecordingListener(), Options(tmp_path / "results", tracking=None, checks=False, report=False)
+    view, options = (
+        RecordingListener(),
+        GridOptions(results=tmp_path / "results", tracking=None, checks=False, report=False),
+    )
     with small_disk(tmp_path / "disk", "1m,nr_inodes=2") as disk:
         (disk.folder / "filler").touch()
         (tmp_path / "own.py").write_text(WRITES.format(path=str(disk.folder / "cache")))

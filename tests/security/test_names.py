@@ -9,8 +9,9 @@ import pytest
 from mlflow import MlflowClient
 
 from raybench.config import load_grid
+from raybench.core.options import GridOptions
 from raybench.execution.inline import InlineExecutor
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 
 EVIL = {
     "markup": "<script>alert(1)</script>",
@@ -77,7 +78,7 @@ def outcome(tmp_path_factory, migrated_database):
     before = set(Path("/tmp").glob("raybench-escaped*"))
     (folder / "results").mkdir()
     shutil.copy(migrated_database, folder / "results" / "mlflow.db")
-    options = Options(folder / "results", checks=False)
+    options = GridOptions(results=folder / "results", checks=False)
     result = run_grid(load_grid(folder / "grid.yaml"), InlineExecutor(), options=options)
     made = {path for path in outside.rglob("*") if path.is_file()}
     made |= set(Path("/tmp").glob("raybench-escaped*")) - before

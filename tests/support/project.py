@@ -3,8 +3,9 @@
 import textwrap
 
 from raybench.config import load_grid
+from raybench.core.options import GridOptions
 from raybench.execution.inline import InlineExecutor
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 from support.executors import ForkingExecutor
 from support.grid_files import events_of
 
@@ -28,7 +29,7 @@ class Project:
         """Run the grid of a script; return its outcome."""
         self.write("script.py", script)
         self.write("grid.yaml", f"name: mine\nworkload:\n{textwrap.indent(textwrap.dedent(workload), '  ')}\n{grid}")
-        own = Options(self.folder / "results", tracking=None, checks=False, report=False, **options)
+        own = GridOptions(results=self.folder / "results", tracking=None, checks=False, report=False, **options)
         executor = ForkingExecutor(self._server) if self._server else InlineExecutor()
         return run_grid(load_grid(self.folder / "grid.yaml"), executor, options=own)
 

@@ -47,11 +47,11 @@ def test_where_artifacts_go(tmp_path):
     assert not is_server(DATABASE) and not is_server("sqlite:////a/b.db")
 
 
-@pytest.mark.parametrize("source", ["--tracking-uri", "the grid file's tracking_uri", "MLFLOW_TRACKING_URI"])
+@pytest.mark.parametrize("source", ["--tracking", "the grid file's tracking_uri", "MLFLOW_TRACKING_URI"])
 def test_invalid_store_names_its_origin(monkeypatch, source):
     for wrong in ("./mlruns", "file:///tmp/mlruns", "runs.db", "sqlite://", "sqlite:///:memory:", "ftp://x/y"):
         monkeypatch.setenv("MLFLOW_TRACKING_URI", wrong)
-        arguments = {"--tracking-uri": (wrong, None), "the grid file's tracking_uri": (None, wrong)}.get(
+        arguments = {"--tracking": (wrong, None), "the grid file's tracking_uri": (None, wrong)}.get(
             source, (None, None)
         )
         with pytest.raises(UsageError) as caught:

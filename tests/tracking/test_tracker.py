@@ -7,8 +7,9 @@ from mlflow.tracking import MlflowClient
 from support.grid_files import events_of
 
 from raybench.config import load_grid
+from raybench.core.options import GridOptions
 from raybench.execution.inline import InlineExecutor
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 from raybench.tracking.store import resolve
 
 GRID = """
@@ -33,7 +34,9 @@ def run(tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID)
 
     def run(tracking, **options):
-        own = Options(tmp_path / "results", tracking=tracking, **{"checks": False, "report": False, **options})
+        own = GridOptions(
+            results=tmp_path / "results", tracking=tracking, **{"checks": False, "report": False, **options}
+        )
         return run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=own)
 
     return run

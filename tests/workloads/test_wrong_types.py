@@ -3,8 +3,9 @@
 import pytest
 
 from raybench.config import load_grid
+from raybench.core.options import GridOptions
 from raybench.execution.inline import InlineExecutor
-from raybench.run import Options, run_grid
+from raybench.run import run_grid
 
 FILE = """
 import numpy as np
@@ -55,7 +56,7 @@ def attempt_of(tmp_path_factory):
 
     def run(workload):
         (folder / "grid.yaml").write_text(f"name: mine\nworkload: mine.py:{workload}\nepochs: 1\nbatch_size: 16\n")
-        options = Options(folder / workload, tracking=None, checks=False, report=False)
+        options = GridOptions(results=folder / workload, tracking=None, checks=False, report=False)
         (attempt,) = run_grid(load_grid(folder / "grid.yaml"), InlineExecutor(), options=options).latest.values()
         return attempt
 
