@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import fmean, median
 from typing import Any
 
@@ -18,6 +19,7 @@ from raybench.core.labels import configuration_label
 from raybench.core.origin import Origin
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
+from raybench.devices import hardware_key
 from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.metrics import PERCENT, percent_scale
 from raybench.results.output_clock import OutputClock
@@ -41,6 +43,9 @@ TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
     "energy to target",
 )
 """Quantities by which configurations are compared, besides metrics: logs, of a unit of work or to the target."""
+
+NO_SOFTWARE = {"python", "raybench", "ray", "commit", "name", "machine_id", "boot", "pid"}
+"""What is recorded with the versions of a run and its host, and does not change the speed of its device."""
 
 FLOAT32_DIGITS = 6
 """Decimal digits that every 32-bit number keeps."""
@@ -110,6 +115,7 @@ class Measured:
         is_changing: whether they differ in any configuration of the job, so that times are means over all epochs.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
         candidates: those of which the best is chosen, by quantity (`samples`).
+        machines: those of the grid; None if an interval is about the very machines of the runs, and not their models.
     """
 
     index: int
@@ -133,6 +139,30 @@ class Measured:
     attempts: tuple[Run, ...] = ()
     completed: tuple[Run, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
+    machines: Machines | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def model(self) -> str:
+        """The model of its device, or the device's name if that is not known; the same for all counts and threads."""
+        run = next(iter(self.completed or self.attempts), None)
+        name = str(self.axes.get("device", ""))
+        return hardware_key(run.cell.device) or run.profile or name if run else name
+
+    @cached_property
+    def software(self) -> Mapping[str, set[str]]:
+        """Its framework, driver, kernel and code, by name; empty if they were not recorded."""
+        values: dict[str, set[str]] = {}
+        for run in self.completed:
+            own = {**run.versions, **run.host, "driver": run.hardware.get("driver"), "code": run.cell.workload.digest}
+            for name, value in own.items():
+                if value and name not in NO_SOFTWARE:
+                    values.setdefault(name, set()).add(str(value))
+        return values if "kernel" in values else {}
+
+    @property
+    def has_one_software(self) -> bool:
+        """Whether its software is known, and the same in all runs."""
+        return bool(self.software) and all(len(values) == 1 for values in self.software.values())
 
     @property
     def ended(self) -> list[Run]:
@@ -155,8 +185,25 @@ class Measured:
         return self.roundings.get(quantity, 0.0)
 
 
-def with_candidates(configurations: Sequence[Measured], metrics: Iterable[str] = ()) -> list[Measured]:
-    """Return configurations with the candidates of their job; those by `metrics` if a budget makes these decide."""
+class Machines:
+    """The configurations of a grid whose answer is about models of device.
+
+    Attributes:
+        spreads: what the machines of each model differ by, as far as computed (`raybench.analysis.machines`).
+    """
+
+    def __init__(self, configurations: Sequence[Measured]) -> None:
+        self.configurations = configurations
+        self.spreads: dict[Any, Any] = {}
+
+
+Pairs = Sequence[tuple[Measured, Measured]]
+"""Configurations, each with the one that it is compared with."""
+
+
+def with_candidates(configurations: Sequence[Measured]) -> list[Measured]:
+    """Return configurations with the candidates of their job, by the quantities that a choice may follow."""
+    metrics = {name for each in configurations for name in each.qualities}
     quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
     of_jobs = {
         job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
@@ -327,8 +374,8 @@ def measure_all(attempts: Iterable[Run], request: GridRequest) -> tuple[list[Mea
     """Return the numbers of each requested configuration, and their unit of work."""
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
-    metrics = {name for each in measured for name in each.qualities} if request.budget else ()
-    return with_candidates(measured, metrics), grid.unit
+    machines = None if request.these_machines else Machines(measured)
+    return [replace(each, machines=machines) for each in with_candidates(measured)], grid.unit
 
 
 class _Measurement:
@@ -358,13 +405,14 @@ class _Measurement:
         # All of a job have means then, since a mean and a median are not the same number.
         changing = (cell_id for cell_id, rates in self._changing.items() if rates)
         self._changing_jobs = {job_of(completed[cell_id][0].cell) for cell_id in changing}
-        values: dict[str, list[float]] = {}
+        values: dict[str, set[float]] = {}
         for run in runs:
-            for name, value in run.last_metrics.items():
-                values.setdefault(name, []).append(value)
+            for name in run.last_metrics:
+                column = run.epochs.column("metrics", name, math.nan)
+                values.setdefault(name, set()).update(filter(math.isfinite, column))
         # The steps to which the source rounded seconds, and each metric.
-        self._second = _step(each for run in runs for each in run.timed_s)
-        self._steps = {name: rounding(listed) for name, listed in values.items()}
+        self._second = _second(each for run in runs for each in run.timed_s)
+        self._steps = {name: _step(name, different) for name, different in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
@@ -456,6 +504,13 @@ class _Measurement:
         )
 
 
+def _step(metric: str, values: Collection[float]) -> float:
+    """Return the step to which the different values of a metric were rounded."""
+    step = rounding(values)
+    # Zeros at the end are not seen: one or two accuracies such as 0.9 are taken to be whole percents, or finer.
+    return min(step, 1 / PERCENT) if metric.endswith("/accuracy") and len(values) < 3 else step
+
+
 def _stopping(request: GridRequest) -> Stopping | None:
     """Return how the number of repeats of a grid was decided; None if it was fixed before the first run."""
     if request.rule and not request.first_look:
@@ -464,7 +519,7 @@ def _stopping(request: GridRequest) -> Stopping | None:
     return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
 
 
-def _step(seconds: Iterable[float]) -> float:
+def _second(seconds: Iterable[float]) -> float:
     """Return the step to which times were rounded, in seconds, minutes or hours; 0 if that cannot be seen.
 
     They were in minutes or hours if that makes them numbers of three digits or more.

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
-from raybench.analysis import intervals
+from raybench.analysis import machines
 from raybench.analysis.answer import Difference, Ratio, Summary
 from raybench.analysis.intervals import EffectEstimate, Estimate, Sample, mean
-from raybench.analysis.measured import TIME, Measured
+from raybench.analysis.measured import TIME, Measured, Pairs
 
 ACCURACY_MARGIN = 0.01
 """Equivalence margin of accuracies: one point."""
 
-Pairs = Sequence[tuple[Measured, Measured]]
-"""Configurations, each with the one that it is compared with."""
+
+def effect_on(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
+    """Return a quantity of configurations minus that of the others; None if no pair can be compared by it.
+
+    Args:
+        is_choice: whether the interval of one pair allows for a choice of the best among all configurations.
+    """
+    kept = [(own, other) for own, other in pairs if not unlike(own, other, quantity)]
+    return machines.effect(quantity, kept if is_choice else [(replace(one, candidates={}), two) for one, two in kept])
 
 
-def effect_on(quantity: str, pairs: Pairs) -> EffectEstimate | None:
-    """Return a quantity of configurations minus that of the others; None if no pair can be compared by it."""
-    sides = [
-        (own.samples(quantity), other.samples(quantity)) for own, other in pairs if not unlike(own, other, quantity)
-    ]
-    floor = max((each.rounding(quantity) for pair in pairs for each in pair), default=0.0)
-    return intervals.effect(sides, floor, pairs[0][0].candidates.get(quantity) if pairs else None)
-
-
-def shown_effect(quantity: str, pairs: Pairs) -> EffectEstimate | None:
+def shown_effect(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
     """Return the same without an interval if it is the same in all repeats of a side, which are then one run."""
-    effect = effect_on(quantity, pairs)
+    effect = effect_on(quantity, pairs, is_choice)
     if effect and any(quantity in each.alike for pair in pairs for each in pair):
-        return replace(effect, mean=replace(effect.mean, error=None), table=None)
+        return replace(effect, mean=replace(effect.mean, error=None, alone=None), table=None)
     return effect
 
 
@@ -60,13 +57,19 @@ def as_ratio(estimate: Estimate, runs: tuple[int, int] = (1, 1)) -> Ratio:
     """Return a difference of logs as a ratio."""
     ends = estimate.interval()
     low, high = map(_exp, ends) if ends else (None, None)
-    return Ratio(_exp(estimate.value), low, high, *runs, estimate.paired)
+    ratio = Ratio(_exp(estimate.value), low, high, *runs, estimate.paired)
+    ratio = replace(ratio, machines=estimate.machines, machine_sd=estimate.machine_sd)
+    if these := estimate.alone and estimate.alone.interval():
+        return replace(ratio, these_low=_exp(these[0]), these_high=_exp(these[1]))
+    return ratio
 
 
 def scaled(ratio: Ratio, factor: float) -> Ratio:
     """Return a ratio multiplied by a known factor."""
-    low, high = (None if end is None else end * factor for end in (ratio.low, ratio.high))
-    return replace(ratio, value=ratio.value * factor, low=low, high=high)
+    ends = ratio.low, ratio.high, ratio.these_low, ratio.these_high
+    low, high, these_low, these_high = (None if end is None else end * factor for end in ends)
+    value = ratio.value * factor
+    return replace(ratio, value=value, low=low, high=high, these_low=these_low, these_high=these_high)
 
 
 def cost_ratio(own: Measured, other: Measured, quantity: str = TIME, factor: float = 1.0) -> Ratio | None:

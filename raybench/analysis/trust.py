@@ -25,6 +25,7 @@ from raybench.analysis.answer import (
 )
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, View, concerning, kinds
+from raybench.analysis.machines import machine_cautions
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, seconds_per_unit
 from raybench.core.labels import configuration_label
@@ -247,6 +248,7 @@ def _of_grid(view: View) -> Iterator[Caution]:
         text = f"{few} runs each are too few to see rare failures of training: they could be {unseen}"
         yield Caution("few_runs", text)
     yield from _other_conditions(rows, measured)
+    yield from machine_cautions(answer.machine_speeds)
 
 
 def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:

@@ -110,6 +110,9 @@ def with_keywords(
     return decorate
 
 
+THESE_MACHINES = "Compare these machines, and not their models of device, of which machines differ in speed."
+
+
 @dataclass(frozen=True, kw_only=True)
 class SharedOptions:
     """Options of running and of reporting."""
@@ -209,6 +212,7 @@ class GridOptions(PlanOptions):
         metavar="MINUTES",
         least=0,
     )
+    these_machines: bool = option(False, THESE_MACHINES)
     checks: bool = option(
         True,
         "",
@@ -255,6 +259,7 @@ class ReportOptions(SharedOptions):
     higher_is_better: Collection[str] = option(
         (), "Metrics of which more is better, if their names do not say it.", metavar="METRIC", repeatable=True
     )
+    these_machines: bool = option(False, THESE_MACHINES)
 
     @property
     def directions(self) -> dict[str, bool]:

@@ -168,10 +168,10 @@ def test_a_price_of_a_kind_is_a_caution(table, report, tmp_path):
 
 
 def test_a_machine_does_not_stand_for_its_model_in_silence(table, report):
-    hosts = [row for device, host in (("a", "n1"), ("b", "n2")) for row in runs(device, 10, host=host)]
-    assert "one machine of each" in report(table(*hosts))[0]
-    same = [{**row, "host": "n1"} for row in hosts]
-    assert "one machine" not in report(table(*same))[0]
+    hosts = [row for device, host, s in (("a", "n1", 10), ("b", "n2", 9.8)) for row in runs(device, s, 8, 5, host=host)]
+    answer = report(table(*hosts))[0]
+    assert "not shown for the models" in answer.partition("\n\n")[0] and "on 2 machines (a 1, b 1)" in answer
+    assert "on 2 machines" not in report(table(*({**row, "host": "n1"} for row in hosts)))[0]
 
 
 def test_survivors_are_named(table, report):

@@ -112,16 +112,6 @@ def survivors(view: View) -> Iterator[Words]:
                 yield Words(number, f"{row.completed} of {runs}{name} completed, {join_words(ends)}")
 
 
-@detects("add machines of each model, as machines of one model differ", of_answer=True, guess=True)
-def one_machine(view: View) -> Iterator[Words]:
-    """Each side ran on one machine, and not on the same: it stands for its model."""
-    for number, best in enumerate(view.answer.best):
-        if best.other is not None:
-            hosts = [{run.machine_name for run in each.completed} for each in view.pair(best.configuration, best.other)]
-            if len(hosts[0]) == len(hosts[1]) == 1 and hosts[0] != hosts[1] and "" not in hosts[0] | hosts[1]:
-                yield Words(number, "one machine of each")
-
-
 @detects("compare each part of the training alone", of_answer=True, guess=True)
 def changing_speed(view: View) -> Iterator[Caution]:
     """Steady epochs differ by 5% between the halves of training, or by a rank test over repeats: their mean counts.
