@@ -28,6 +28,7 @@ from raybench.analysis.findings.finding import Finding, View, concerning, kinds
 from raybench.analysis.machines import machine_cautions
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, seconds_per_unit
+from raybench.core.identity import is_smoke
 from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
@@ -49,7 +50,7 @@ def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Ite
     answer, measured, matching = view.answer, view.measured, view.matching
     compares_devices = "device" in matching.axes
     shifts = [_shifts(each, found, compares_devices) for each in measured]
-    statements = list(_statements(answer, matching))
+    statements, rows = list(_statements(answer, matching)), answer.configurations
     found_cautions: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
     notes: list[Caution] = []
     # A configuration that is compared with nothing has its time alone, which any caution could change.
@@ -79,12 +80,13 @@ def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Ite
             notes.append(caution)
             continue
         # What concerns both sides of a comparison alike needs no mark.
-        own = {*caution.configurations}
         parts = {
             id(each.part)
             for each in statements
             if any(each.ratios)
-            and any(None not in pair and len({*pair} - own) == len({*pair} & own) for pair in each.pairs)
+            and any(
+                None not in pair and _concerns(caution, [rows[index or 0] for index in pair]) for pair in each.pairs
+            )
         }
         found_cautions.append((caution, parts))
     cautions: list[Caution] = []
@@ -112,6 +114,14 @@ def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Ite
         effects=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.effects),
         trust=Trust(level, tuple(cautions), tuple(notes)),
     )
+
+
+def _concerns(caution: Caution, pair: Sequence[Configuration]) -> bool:
+    """Return whether a caution concerns the comparison of two configurations."""
+    own, other = pair
+    if caution.axes:
+        return any(own.axes.get(axis) != other.axes.get(axis) for axis in caution.axes)
+    return (own.index in caution.configurations) != (other.index in caution.configurations)
 
 
 def _about(code: str) -> str:
@@ -215,10 +225,10 @@ def _of_grid(view: View) -> Iterator[Caution]:
     answer, measured, matching = view.answer, view.measured, view.matching
     rows, unit, timed, runs = view.rows, answer.unit, view.timed, view.runs
     single = [each.index for each in timed if len(each.times) == 1]
-    if single and len(timed) > 1:
+    if single and len(timed) > 1 and not is_smoke(answer.grid):
         every = "one run each" if len(single) == len(timed) else f"one run of {view.names(single)}"
         is_asked = all(rows[index].planned > 1 for index in single)
-        remedy = "run the same command again for the missing runs" if is_asked else "set `repeats: 3` or more"
+        remedy = "run what is missing" if is_asked else "run each at least three times (`repeats: 3`)"
         yield concerning(single, f"comparisons with {every} have no interval and may be chance", remedy, code="one_run")
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
@@ -268,7 +278,11 @@ def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured
             differences.setdefault(tuple(texts), []).append(row.index)
     for listed, indices in differences.items():
         one = len(indices) == 1
-        who = f"{rows[indices[0]].label} also differs" if one else f"{len(indices)} configurations also differ"
+        who = (
+            f"configuration {rows[indices[0]].label} also differs"
+            if one
+            else f"{len(indices)} configurations also differ"
+        )
         text = f"{who} from {'its reference' if one else 'their references'} in {names_text(listed)}"
         # Settings of training, and this variable, can change a time by a multiple.
         decides = any(each in settings or each.startswith("OMP_WAIT_POLICY") for each in listed)

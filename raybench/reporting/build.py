@@ -118,11 +118,11 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     report = from_attempts(
         attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
     )
-    if not (grid.history and grid.history.unreadable):
-        return report
-    count = plural(len(grid.history.unreadable), "request")
-    text = f"{count} of this grid cannot be read: prices, baseline, target and metric may be missing, or of another one"
-    status = replace(report.answer.status, repeats=(*report.answer.status.repeats, text))
+    status = replace(report.answer.status, is_own=grid.is_folder)
+    if grid.history and grid.history.unreadable:
+        count = plural(len(grid.history.unreadable), "request")
+        lost = "prices, baseline, target and metric may be missing, or of another one"
+        status = replace(status, repeats=(*status.repeats, f"{count} of this grid cannot be read: {lost}"))
     return replace(report, answer=replace(report.answer, status=status))
 
 

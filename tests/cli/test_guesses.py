@@ -87,7 +87,7 @@ def test_more_errors_are_no_better(table, raybench, report, metric):
     assert said.status == 4 and "better" not in said.out and "higher" in said.out
     budget = {"budget_s": 50}
     sides = [row for name, v in (("a", 0.1), ("b", 0.2)) for row in runs(name, 10, **{metric: v}, **budget)]
-    assert report(table(*sides))[0].startswith(f"Best {metric} in 50 s of training: a")
+    assert report(table(*sides))[0].startswith(f"Best in budget: a (the reference), best {metric} in 50 s")
 
 
 @pytest.mark.parametrize("is_higher", [False, True])
@@ -105,8 +105,7 @@ def test_an_unknown_direction_is_asked_for(table, raybench, report, is_higher):
     text, cautions = report(source)
     assert text.startswith("No best: whether more or less val/gap is better is not known.")
     assert "metric_direction" in cautions
-    best = "b" if is_higher else "a"
-    expected = f"Best val/gap in 50 s of training: {best}"
+    expected = f"Best in budget: {'b' if is_higher else 'a (the reference)'}, best val/gap in 50 s of training: "
     assert report(source, f"--{word}-is-better", "val/gap")[0].startswith(expected)
     in_file = table(*({**row, f"{word}_is_better": "val/gap"} for row in sides))
     assert report(in_file)[0].startswith(expected)
@@ -179,7 +178,7 @@ def test_survivors_are_named(table, report):
     gpu[3]["status"] = "diverged"
     text, _ = report(table(*runs("cpu", 10, 3, repeats=4, status="completed", **{"val/loss": 0.3}), *gpu))
     answer = text.split("\n\n")[1]
-    assert answer.startswith("Fastest: gpu") and "3 of 4 runs completed, 1 diverged" in answer
+    assert answer.startswith("Faster: gpu") and "3 of 4 runs completed, 1 diverged" in answer
     assert "No cautions" not in text
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from raybench.analysis.answer import Caution, Configuration, Criterion
@@ -34,8 +35,7 @@ def _axes(axes: Sequence[str]) -> str:
 
 
 @detects(
-    "say `lower_is_better: [METRIC]` or `higher_is_better: [METRIC]` in the grid file, in such a column of a CSV, or "
-    "by `--lower-is-better METRIC` of `report` and `compare`",
+    "say `--lower-is-better METRIC` or `--higher-is-better METRIC`, or `lower_is_better: [METRIC]` in the grid file",
     of_answer=True,
     guess=True,
     about="quality",
@@ -169,7 +169,7 @@ def assumed_work(view: View) -> Iterator[Caution]:
         noun = "a run" if all(run.clock == "run" for run in view.timed_runs) else "an epoch"
         text = f"{noun} of the program is taken to be the same work with every value of {_axes(axes)}"
         ranked = any(Criterion.FASTEST in each.ratios and each.other is not None for each in view.answer.best)
-        yield concerning(_differing(view.rows, axes), text, is_open=ranked)
+        yield replace(concerning(_differing(view.rows, axes), text, is_open=ranked), axes=tuple(axes))
 
 
 @detects("count the examples of an epoch", of_answer=True, guess=True)
@@ -181,7 +181,8 @@ def work_not_counted(view: View) -> Iterator[Caution]:
         text += f": nothing is compared across {_axes(axes)}" if view.is_printed else ": the ratios are of epochs"
         example = f'`work: {{examples: "{{{axes[0].removeprefix(PARAM)}}} * 10"}}`'
         stated = f"state it under `workload`, such as {example}, or with `--work` of `raybench run`"
-        yield concerning(_differing(view.rows, axes), text, stated if view.is_printed else "")
+        caution = concerning(_differing(view.rows, axes), text, stated if view.is_printed else "")
+        yield replace(caution, axes=tuple(axes))
 
 
 def _differing(rows: Sequence[Configuration], axes: Iterable[str]) -> list[int]:
