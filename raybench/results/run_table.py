@@ -489,6 +489,8 @@ class Run:
     target_metric = text("the metric of the target; missing without a target", "target.metric")
     target_at_least = number("", "the target is reached at this value or more", "target.at_least")
     target_at_most = number("", "the target is reached at this value or less", "target.at_most")
+    lower_is_better: str | None = stored(TEXT, "metrics of which less is better, with spaces between, as a CSV says it")
+    higher_is_better: str | None = stored(TEXT, "metrics of which more is better")
     target_reached = c.flag(
         "whether an epoch reached it; missing without a target",
         lambda run: bool(run.epochs_to(run.target)) if run.target else None,
@@ -508,7 +510,10 @@ class Run:
     waiting = cached_property[float | None](waiting_share)
     utilization = cached_property[Utilization | None](utilization_of)
     limit = cached_property[Roofline | None](roofline_of)
-    bottleneck = text("the bottleneck: compute, memory, input or overhead", "limit.bottleneck")
+    bottleneck = text(
+        "the bottleneck: compute, memory, input, communication or overhead; missing without evidence",
+        "limit.bottleneck",
+    )
     flop_rate = number("FLOP/s", "FLOPs of the model per second of steady epochs", "utilization.flops_per_s")
     mfu = number("fraction", "flop_rate over the measured peak of its devices", "utilization.mfu", mlflow="summary/mfu")
     datasheet_mfu = number(

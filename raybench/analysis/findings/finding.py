@@ -7,7 +7,8 @@ when it is reported, with constants of the module in braces:
     def steal(run: Run) -> Iterator[Finding]:
         '''A hypervisor gave {STOLEN:.0%} of the cores' time to others.'''
 
-With `of_grid`, it is a function of all runs and of the axes that vary, and yields runs with their finding. Reports,
+With `of_grid`, it is a function of all runs and of the axes that vary, and yields runs with their finding; with
+`of_answer`, it is one of an answer (`View`), and yields cautions, or words for the sentence on the best. Reports,
 tables and the documentation come from the declarations.
 """
 
@@ -17,11 +18,19 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from raybench.analysis.answer import Caution
 from raybench.core.status import TrialStatus
+from raybench.core.text import names_text
 from raybench.results.run_table import Run
+
+if TYPE_CHECKING:
+    from raybench.analysis.answer import Answer, Configuration
+    from raybench.analysis.matching import Matching
+    from raybench.analysis.measured import Measured
+    from raybench.results.grid_request import GridRequest
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,8 @@ class FindingKind:
         of_hardware: whether it only matters if devices are compared.
         about: what it may make wrong: times, the quality or the energy.
         of_grid: whether it follows from several runs, or from the axes.
+        of_answer: whether it follows from the answer.
+        guess: whether raybench takes something for granted, so that the remedy is how to say it.
     """
 
     code: str
@@ -71,6 +82,8 @@ class FindingKind:
     of_hardware: bool = False
     about: str = "times"
     of_grid: bool = False
+    of_answer: bool = False
+    guess: bool = False
 
     def found(self, *arguments: Any) -> Iterator[OfRuns]:
         """Yield its findings in a run or, of a grid, in runs."""
@@ -85,7 +98,7 @@ _DECLARED: dict[str, FindingKind] = {}
 @cache
 def kinds() -> dict[str, FindingKind]:
     """Return all kinds of findings by code, in alphabetical order."""
-    from raybench.analysis.findings import clocks, conditions, settings  # noqa: F401
+    from raybench.analysis.findings import clocks, conditions, guesses, settings  # noqa: F401
 
     return dict(sorted(_DECLARED.items()))
 
@@ -111,7 +124,7 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
         axes: the axes of the grid that vary.
     """
     found: dict[int, list[Finding]] = {id(run): [] for run in runs}
-    for kind in kinds().values():
+    for kind in (each for each in kinds().values() if not each.of_answer):
         calls = [(runs, axes)] if kind.of_grid else [(run,) for run in runs if run.attempt]  # 0: it never started
         for concerned, finding in (each for arguments in calls for each in kind.found(*arguments)):
             for run in concerned:
@@ -124,6 +137,74 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
         return not kinds()[code].recurs or 2 * counts[run.cell_id, code] > repeats[run.cell_id]
 
     return {id(run): tuple(each for each in found[id(run)] if is_kept(run, each.code)) for run in runs}
+
+
+class Words(NamedTuple):
+    """Words for the sentence on a best configuration, by its number in `Answer.best`."""
+
+    best: int
+    text: str
+
+
+@dataclass(frozen=True)
+class View:
+    """An answer before its cautions, and what it is made from."""
+
+    answer: Answer
+    measured: Sequence[Measured]
+    matching: Matching
+    request: GridRequest
+
+    @property
+    def rows(self) -> Sequence[Configuration]:
+        """The configurations."""
+        return self.answer.configurations
+
+    @cached_property
+    def timed(self) -> list[Measured]:
+        """Those with a time."""
+        return [each for each in self.measured if each.times]
+
+    @cached_property
+    def runs(self) -> list[tuple[int, Run]]:
+        """All completed runs, each with the index of its configuration."""
+        return [(each.index, run) for each in self.measured for run in each.completed]
+
+    @cached_property
+    def timed_runs(self) -> list[Run]:
+        """The completed runs of those with a time."""
+        return [run for each in self.timed for run in each.completed]
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether the output of commands times their epochs."""
+        return any(run.clock in ("output", "program", "run") for run in self.timed_runs)
+
+    def names(self, indices: Iterable[int]) -> str:
+        """Return the labels of configurations, in a sentence."""
+        return names_text([self.rows[index].label for index in dict.fromkeys(indices)])
+
+    def pair(self, index: int, other: int) -> tuple[Measured, Measured]:
+        """Return the numbers of two configurations."""
+        return self.measured[index], self.measured[other]
+
+    def found(self) -> tuple[list[Caution], list[Words]]:
+        """Return the cautions that follow from the answer, and words for its sentences."""
+        cautions: list[Caution] = []
+        words: list[Words] = []
+        for kind in (each for each in kinds().values() if each.of_answer):
+            for each in kind.detector(self):
+                if isinstance(each, Words):
+                    words.append(each)
+                else:
+                    cautions.append(replace(each, code=kind.code, remedy=each.remedy or kind.remedy))
+        return cautions, words
+
+
+def concerning(indices: Iterable[int], text: str, remedy: str = "", is_open: bool = True, code: str = "") -> Caution:
+    """Return a caution on configurations, which could change the best if it `is_open`."""
+    configurations = tuple(dict.fromkeys(indices))
+    return Caution(code, text, remedy, configurations=configurations, could_change_best=is_open)
 
 
 def in_groups(runs: Iterable[Run], key: Callable[[Run], object]) -> list[list[Run]]:
