@@ -70,8 +70,8 @@ def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Ite
         )
     further = (Caution("warning", text.rstrip(".")) for text in warnings)
     criteria = {criterion for each in answer.best for criterion in each.ratios}
-    guesses, words = view.found()
-    for caution in (*further, *_of_grid(view), *guesses, *_notes(measured, found)):
+    words = {id(best): view.words(best.configuration, best.other) for best in answer.best if best.other is not None}
+    for caution in (*further, *_of_grid(view), *view.cautions(), *_notes(measured, found)):
         about, decides = _about(caution.code), bool(criteria & DECIDED_BY.get(_about(caution.code), set()))
         if about == "quality" or (about == "energy" and decides):
             turns = caution.could_change_best or (decides and caution.code in kinds())
@@ -94,7 +94,7 @@ def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Ite
     for (caution, parts), letter in zip(found_cautions, cycle(ascii_lowercase), strict=False):
         cautions.append(replace(caution, mark=letter if parts else ""))
         marks |= {part: (*marks.get(part, ()), letter) for part in parts}
-    level = TrustLevel.CAUTIONS if words else TrustLevel.CLEAR
+    level = TrustLevel.CAUTIONS if any(words.values()) else TrustLevel.CLEAR
     if cautions:
         is_open = any(each.is_open for each in answer.best if each.other is not None)
         concerns_times = any(_about(each.code) == "times" for each in cautions)
@@ -104,12 +104,7 @@ def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Ite
         answer,
         configurations=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.configurations),
         best=tuple(
-            replace(
-                each,
-                cautions=marks.get(id(each), ()),
-                words=tuple(text for place, text in words if place == number),
-            )
-            for number, each in enumerate(answer.best)
+            replace(best, cautions=marks.get(id(best), ()), words=words.get(id(best), ())) for best in answer.best
         ),
         effects=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.effects),
         trust=Trust(level, tuple(cautions), tuple(notes)),

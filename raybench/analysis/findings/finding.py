@@ -8,8 +8,9 @@ when it is reported, with constants of the module in braces:
         '''A hypervisor gave {STOLEN:.0%} of the cores' time to others.'''
 
 With `of_grid`, it is a function of all runs and of the axes that vary, and yields runs with their finding; with
-`of_answer`, it is one of an answer (`View`), and yields cautions, or words for the sentence on the best. Reports,
-tables and the documentation come from the declarations.
+`of_answer`, one of an answer (`View`), and yields cautions; with `of_pair`, one of an answer and the indices of two
+configurations, and yields words for the sentence that compares them. Reports, tables and the documentation come from
+the declarations.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from raybench.analysis.answer import Caution
 from raybench.core.status import TrialStatus
@@ -70,6 +72,7 @@ class FindingKind:
         about: what it may make wrong: times, the quality or the energy.
         of_grid: whether it follows from several runs, or from the axes.
         of_answer: whether it follows from the answer.
+        of_pair: whether it is said in the sentence on two configurations, which it follows from.
         guess: whether raybench takes something for granted, so that the remedy is how to say it.
     """
 
@@ -83,6 +86,7 @@ class FindingKind:
     about: str = "times"
     of_grid: bool = False
     of_answer: bool = False
+    of_pair: bool = False
     guess: bool = False
 
     def found(self, *arguments: Any) -> Iterator[OfRuns]:
@@ -124,7 +128,7 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
         axes: the axes of the grid that vary.
     """
     found: dict[int, list[Finding]] = {id(run): [] for run in runs}
-    for kind in (each for each in kinds().values() if not each.of_answer):
+    for kind in (each for each in kinds().values() if not (each.of_answer or each.of_pair)):
         calls = [(runs, axes)] if kind.of_grid else [(run,) for run in runs if run.attempt]  # 0: it never started
         for concerned, finding in (each for arguments in calls for each in kind.found(*arguments)):
             for run in concerned:
@@ -137,13 +141,6 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
         return not kinds()[code].recurs or 2 * counts[run.cell_id, code] > repeats[run.cell_id]
 
     return {id(run): tuple(each for each in found[id(run)] if is_kept(run, each.code)) for run in runs}
-
-
-class Words(NamedTuple):
-    """Words for the sentence on a best configuration, by its number in `Answer.best`."""
-
-    best: int
-    text: str
 
 
 @dataclass(frozen=True)
@@ -184,21 +181,16 @@ class View:
         """Return the labels of configurations, in a sentence."""
         return names_text([self.rows[index].label for index in dict.fromkeys(indices)])
 
-    def pair(self, index: int, other: int) -> tuple[Measured, Measured]:
-        """Return the numbers of two configurations."""
-        return self.measured[index], self.measured[other]
+    def cautions(self) -> Iterator[Caution]:
+        """Yield the cautions that follow from the answer."""
+        for kind in (kind for kind in kinds().values() if kind.of_answer):
+            for caution in kind.detector(self):
+                yield replace(caution, code=kind.code, remedy=caution.remedy or kind.remedy)
 
-    def found(self) -> tuple[list[Caution], list[Words]]:
-        """Return the cautions that follow from the answer, and words for its sentences."""
-        cautions: list[Caution] = []
-        words: list[Words] = []
-        for kind in (each for each in kinds().values() if each.of_answer):
-            for each in kind.detector(self):
-                if isinstance(each, Words):
-                    words.append(each)
-                else:
-                    cautions.append(replace(each, code=kind.code, remedy=each.remedy or kind.remedy))
-        return cautions, words
+    def words(self, index: int, other: int) -> tuple[str, ...]:
+        """Return what a sentence on two configurations has to say besides how they differ."""
+        pairs = (kind.detector(self, index, other) for kind in kinds().values() if kind.of_pair)
+        return tuple(chain.from_iterable(pairs))
 
 
 def concerning(indices: Iterable[int], text: str, remedy: str = "", is_open: bool = True, code: str = "") -> Caution:

@@ -1,7 +1,7 @@
 """Guesses: what raybench takes for granted because nobody said it, and how to say it instead.
 
-A guess is a function of an answer. Its docstring says when it is reported; it yields what the answer depends on, as
-cautions, or as words for the sentence on a best configuration. Where two sides disagree, they are not compared.
+The docstring of a guess says when it is reported. It yields what an answer depends on, as cautions, or as words for the
+sentence on two configurations. Where two sides disagree, they are not compared.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from raybench.analysis.answer import Caution, Configuration, Criterion
-from raybench.analysis.findings.finding import View, Words, concerning, detects
+from raybench.analysis.findings.finding import View, concerning, detects
 from raybench.analysis.measured import TIME, clock_of, work_of
 from raybench.analysis.ratios import unlike
 from raybench.core.labels import axis_label
@@ -55,41 +55,34 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
     if len({*scales.values()}) > 1:
         percent = [index for index, scale in scales.items() if scale != 1]
         fractions = [index for index, scale in scales.items() if scale == 1]
-        text = f"{metric} is read as percent of {view.names(percent)} and as a fraction of {view.names(fractions)}"
-        yield concerning(scales, f"{text}: it is not compared")
+        text = f"values of {metric} are read as percent for {view.names(percent)} and as fractions for"
+        yield concerning(scales, f"{text} {view.names(fractions)}: they are not compared")
 
 
 @detects(
-    "set equal `epochs`, a `budget` or a `target`, or make `epochs` an axis",
-    of_answer=True,
-    guess=True,
-    about="quality",
+    "set equal `epochs`, a `budget` or a `target`, or make `epochs` an axis", of_pair=True, guess=True, about="quality"
 )
-def unequal_epochs(view: View) -> Iterator[Words]:
+def unequal_epochs(view: View, index: int, other: int) -> Iterator[str]:
     """Sides trained for unequal numbers of epochs: their quality is not compared."""
     metric = view.answer.metric
-    for number, best in enumerate(view.answer.best):
-        if best.other is not None and (why := unlike(*view.pair(best.configuration, best.other), metric)):
-            yield Words(number, f"{metric} not compared ({why})")
+    if why := unlike(view.measured[index], view.measured[other], metric):
+        yield f"{metric} not compared ({why})"
 
 
-@detects("let both sides evaluate alike", of_answer=True, guess=True)
-def other_sections(view: View) -> Iterator[Words]:
+@detects("let both sides evaluate alike", of_pair=True, guess=True)
+def other_sections(view: View, index: int, other: int) -> Iterator[str]:
     """Evaluation, which no speed contains, differs between sides by more seconds than training."""
-    for number, best in enumerate(view.answer.best):
-        if best.other is None or not {Criterion.FASTEST, Criterion.FIRST_TO_TARGET} & {*best.ratios}:
-            continue
-        sides = view.pair(best.configuration, best.other)
-        shares = [fmean(map(_other_share, each.completed)) if each.completed else 0.0 for each in sides]
-        if max(shares) < LEAST_OTHER or not all(each.times for each in sides):
-            continue
-        own_s, other_s = (math.exp(fmean(sample.value for sample in each.times)) for each in sides)
-        if abs(own_s * shares[0] - other_s * shares[1]) > abs(own_s - other_s):
-            ratio = other_s * (1 + shares[1]) / (own_s * (1 + shares[0]))
-            longer = f"takes {1 / ratio:.2g}x as long" if ratio < 1 else f"is {ratio:.2g}x as fast"
-            if 1 / 1.1 < ratio < 1.1:
-                longer = f"takes {100 * abs(1 / ratio - 1):.0f}% {'more' if ratio < 1 else 'less'} time"
-            yield Words(number, f"an epoch with its evaluation {longer}")
+    sides = view.measured[index], view.measured[other]
+    if view.answer.budget or not all(side.times for side in sides):
+        return
+    shares = [fmean(map(_other_share, side.completed)) for side in sides]
+    seconds, other_s = (math.exp(fmean(sample.value for sample in side.times)) for side in sides)
+    if max(shares) >= LEAST_OTHER and abs(seconds * shares[0] - other_s * shares[1]) > abs(seconds - other_s):
+        ratio = seconds * (1 + shares[0]) / (other_s * (1 + shares[1]))
+        longer = f"takes {ratio:.2g}x as long" if ratio > 1 else f"is {1 / ratio:.2g}x as fast"
+        if 1 / 1.1 < ratio < 1.1:
+            longer = f"takes {100 * abs(ratio - 1):.0f}% {'more' if ratio > 1 else 'less'} time"
+        yield f"an epoch with its evaluation {longer}"
 
 
 def _other_share(run: Run) -> float:
@@ -99,17 +92,15 @@ def _other_share(run: Run) -> float:
     return others_s / trained_s if trained_s else 0.0
 
 
-@detects("run them again with `--retry`", of_answer=True, guess=True)
-def survivors(view: View) -> Iterator[Words]:
+@detects("run them again with `--retry`", of_pair=True, guess=True)
+def survivors(view: View, index: int, other: int) -> Iterator[str]:
     """Runs of a side diverged or failed, so that the others stand for them."""
-    for number, best in enumerate(view.answer.best):
-        for index in filter(lambda each: each is not None, (best.configuration, best.other)):
-            row = view.rows[index or 0]
-            ends = [f"{end.runs} {end.status}" for end in row.endings if end.status in FAILURES]
-            if ends and row.completed:
-                name = "" if index == best.configuration else f" of {row.label}"
-                runs = plural(row.completed + sum(end.runs for end in row.endings), "run")
-                yield Words(number, f"{row.completed} of {runs}{name} completed, {join_words(ends)}")
+    for row in (view.rows[index], view.rows[other]):
+        ends = [f"{end.runs} {end.status}" for end in row.endings if end.status in FAILURES]
+        if ends and row.completed:
+            name = "" if row.index == index else f" of {row.label}"
+            runs = plural(row.completed + sum(end.runs for end in row.endings), "run")
+            yield f"{row.completed} of {runs}{name} completed, {join_words(ends)}"
 
 
 @detects("compare each part of the training alone", of_answer=True, guess=True)
@@ -118,12 +109,11 @@ def changing_speed(view: View) -> Iterator[Caution]:
 
     A median would be the time of one part of the training.
     """
-    for each in view.measured:
-        if each.changing:
-            unit, rates = view.answer.unit.label, [f"{rate:.3g}" for rate in each.changing]
-            text = f"the speed of {view.names([each.index])} changes in training, from {rates[0]} to {rates[1]} s"
-            text += f" per {unit}: its times are those of all steady epochs together"
-            yield concerning([each.index], text)
+    if rates := {each.index: each.changing for each in view.measured if each.changing}:
+        early, late = max(rates.values(), key=lambda pair: abs(math.log(pair[1] / pair[0])))
+        text = f"the speed of {view.names(rates)} changes in training, from {early:.3g} to {late:.3g} s per "
+        text += f"{view.answer.unit.label}{' at most' if len(rates) > 1 else ''}: the times are means of steady epochs"
+        yield concerning(rates, text)
 
 
 @detects("give times with more digits", of_answer=True, guess=True)
@@ -132,7 +122,7 @@ def equal_times(view: View) -> Iterator[Caution]:
     same = [each for each in view.measured if TIME in each.alike]
     if same:
         text = f"the times of all runs of {view.names([each.index for each in same])} are equal in all digits"
-        yield concerning([each.index for each in same], f"{text}: there is no interval", is_open=False)
+        yield concerning([each.index for each in same], f"{text}: there is no interval", is_open=len(view.timed) > 1)
 
 
 @detects(
