@@ -415,6 +415,9 @@ class _Judge:
             if all(map(all, values)) and values[0] != values[1]:
                 texts = [join_words(sorted(each)) for each in values]
                 return f"{what} of base: {texts[0]}; of new: {texts[1]}"
+        if base.in_percent is not new.in_percent:
+            percent, fraction = ("base", "new") if base.in_percent else ("new", "base")
+            return f"accuracies of {percent} are above 1, as if in percent, and those of {fraction} are not"
         if copied := next((side for side in (base, new) if _copies(side)), None):
             return f"runs of {_version(copied.axes)} have exactly the same times, so that they are copies of one"
         clocks = [{(run.clock, clock_of(run)) for run in side} for side in sides]

@@ -12,7 +12,7 @@ from typing import Any
 
 from raybench.analysis.answer import Unit
 from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Candidates, Sample, Stopping, rounding
-from raybench.core.cell import COMMAND, Cell
+from raybench.core.cell import COMMAND, VERSION_AXIS, Cell
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
@@ -103,6 +103,7 @@ class Measured:
         roundings: variance of a log time (`TIME`) due to the rounding of its source, and of each metric due to rounding
             to whole examples, or digits.
         stops: whether its runs stop at the target, so that their quality only confirms it.
+        in_percent: whether its accuracies were logged in percent; here they are fractions.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
         candidates: those of which the best is chosen, by quantity (`samples`).
         machines: those of the grid; None if an interval is about the very machines of the runs, and not their models.
@@ -122,6 +123,7 @@ class Measured:
     price_per_hour: float | None = None
     roundings: Mapping[str, float] = field(default_factory=dict)
     stops: bool = False
+    in_percent: bool = False
     attempts: tuple[Run, ...] = ()
     completed: tuple[Run, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
@@ -350,11 +352,17 @@ class _Measurement:
 
     def __init__(self, attempts: Iterable[Run], request: GridRequest) -> None:
         self._by_cell: dict[str, list[Run]] = {cell.cell_id: [] for cell in request.cells}
-        jobs: dict[str, list[Run]] = {}
+        jobs: dict[tuple[str, Any], list[Run]] = {}
+        versions = {cell.cell_id: cell.axes.get(VERSION_AXIS) for cell in request.cells}
         for run in attempts:
             if run.cell_id in self._by_cell:
-                jobs.setdefault(job_of(run.cell), []).append(run)
-        runs = [run for of_job in jobs.values() for run in fractions(of_job)]
+                # A version may log in percent what the other logs as a fraction.
+                jobs.setdefault((job_of(run.cell), versions[run.cell_id]), []).append(run)
+        runs, self._in_percent = list[Run](), set[str]()
+        for of_job in jobs.values():
+            scaled = fractions(of_job)
+            runs += scaled
+            self._in_percent |= set() if scaled is of_job else {run.cell_id for run in of_job}
         for run in runs:
             self._by_cell[run.cell_id].append(run)
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
@@ -416,6 +424,7 @@ class _Measurement:
             roundings={TIME: (self._second / median(seconds)) ** 2 / 12 if seconds else 0.0}
             | {name: step**2 / 12 for name, step in steps.items()},
             stops=any(run.stops for run in completed),
+            in_percent=cell.cell_id in self._in_percent,
             attempts=counted,
             completed=completed,
         )
