@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from raybench.core.identity import digest, trial_id
+from raybench.core.job import MOST_FRACTION
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.errors import FileError, Problem, close
+from raybench.output.metrics import slots_in
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 from raybench.results.run_table import CELL, OPENING, TRIALS, Run, run_of
@@ -20,11 +22,12 @@ SHOWN = 10
 """Maximum number of problems of a file that are printed; of more, their number is."""
 
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
+_BETTER = ("lower_is_better", "higher_is_better")
 _WHICH = {*CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
 """Columns that tell trials apart if there is no column `trial`."""
 OF_TRIALS = {
-    *(*_WHICH, *_TARGET, *OPENING),
-    *("trial", "status", "started", "metric", "price_per_hour", "wall_s", "template_import_s"),
+    *(*_WHICH, *_TARGET, *_BETTER, *OPENING),
+    *("trial", "status", "started", "price_per_hour", "wall_s", "template_import_s"),
 }
 OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
 OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
@@ -35,41 +38,29 @@ KNOWN: Mapping[str, str] = {
 }
 """The types of all columns but those of metrics and counts."""
 
+_NO_METRIC = re.compile(
+    r"(?:^|_)(?:best|runtime|per_second|seconds?|time|steps?|epochs?|lr|norm)(?:_|$)|^_", re.IGNORECASE
+)
+
 TIMES = ("train_s", "epoch_s", "elapsed_s")
 """Columns for the time of an epoch, in order of preference."""
 
-Repeats = dict[str, dict[int, tuple[Path, str, int]]]
-"""The file, the name and the line of the trial of each repeat, by cell."""
+Repeats = dict[str, dict[int, tuple[Path, str, int, str | None]]]
+"""The file, the name, the line and the host of the trial of each repeat, by cell."""
 
 
 def is_of_trial(name: str) -> bool:
     """Return whether a column has one value for a trial, as its settings and the user's own parameters have."""
-    return name in OF_TRIALS or name.startswith(PARAM)
+    return name in OF_TRIALS or is_param(name)
+
+
+def is_param(name: str) -> bool:
+    """Return whether a column has a setting that raybench does not name."""
+    return name.startswith(PARAM) and name != PARAM
 
 
 class NoLog(FileError):
     """A file in which no line counts epochs or steps."""
-
-
-@dataclass
-class Log:
-    """A run that others have logged.
-
-    Attributes:
-        columns: those of its epochs, by name; without a column of `TIMES` no time is known.
-        text: what its program has printed, in which settings are looked for; empty if `values` has them.
-        values: its columns of a trial.
-    """
-
-    path: Path
-    columns: Mapping[str, Sequence[Any]]
-    text: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
-
-    def table(self) -> Table:
-        """Return its rows."""
-        size = len(self.columns["epoch"])
-        return Table(self.path, {**self.columns, **{name: [value] * size for name, value in self.values.items()}})
 
 
 @dataclass
@@ -85,18 +76,28 @@ class Table:
 
     Attributes:
         names: of the columns; those of `columns` by name, and the line of the file that each row is from.
+        text: what a program has printed, in which an axis is looked for.
+        clock: that of its runs (`raybench.results.run_table.Run`).
         problems: with line and column; nothing is checked further after a step that has found one.
     """
 
-    def __init__(self, path: Path, columns: Mapping[str, Sequence[Any]] | None = None) -> None:
+    def __init__(
+        self, path: Path, columns: Mapping[str, Sequence[Any]] | None = None, lines: Sequence[int] = (), clock: str = ""
+    ) -> None:
         self.path = path
         self.problems: list[Problem] = []
         self.columns: dict[str, Sequence[Any]] = dict(columns or {})
         self.names: list[str] = [*self.columns]
-        self.lines: list[int] = []
-        self.clock = ""
+        self.lines = [*lines]
+        self.text = ""
+        self.clock = clock
         self.time = next((name for name in TIMES if name in self.names), "")
         self._trials: list[_Trial] = []
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        """Add columns that have one value in all rows."""
+        self.columns |= {name: [value] * len(self.lines) for name, value in values.items()}
+        self.names = [*self.columns]
 
     def problem(self, line: int, name: str, message: str) -> None:
         """Add a problem in a column of a line."""
@@ -113,7 +114,6 @@ class Table:
         Raises:
             FileError: the rows are invalid; the message lists all problems, with line and column.
         """
-        self.lines = self.lines or [0] * len(self.columns["epoch"])
         runs: list[Run] = []
         for step in (self._group, self._check_trials, self._measure):
             if not self.problems:
@@ -128,11 +128,7 @@ class Table:
         """Find the rows of each trial."""
         own = [name for name in self.names if is_of_trial(name)]
         is_named = "trial" in self.names
-        which = (
-            ["grid", "trial", "attempt"]
-            if is_named
-            else [name for name in own if name in _WHICH or name.startswith(PARAM)]
-        )
+        which = ["grid", "trial", "attempt"] if is_named else [name for name in own if name in _WHICH or is_param(name)]
         columns = [self.columns[name] for name in which if name in self.columns]
         keys = zip(*columns, strict=True) if columns else [()] * len(self.lines)
         groups: dict[tuple[Any, ...], list[int]] = {}
@@ -195,6 +191,8 @@ class Table:
 
     def _measure(self) -> None:
         """Reduce the times of epochs to training alone, as far as the file has the other parts."""
+        if not self.time:
+            return
         seconds = list(self.columns[self.time])
         if self.time == "elapsed_s":
             for rows in (trial.rows for trial in self._trials):
@@ -238,24 +236,36 @@ class Table:
                 )
             yield run
 
-    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int]], numbers: list[int]) -> int:
+    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]) -> int:
         """Return the repeat number of a trial in its cell."""
-        own = self.path, trial.values["trial"], self.lines[min(trial.rows)]
+        host = trial.values.get("host")
+        own = self.path, trial.values["trial"], self.lines[min(trial.rows)], host
         repeat, free = trial.values.get("repeat"), max(known, default=-1) + 1
         same = (number for number, each in known.items() if each[:2] == own[:2])
         number = next(same, free) if repeat is None else numbers.index(repeat)
-        if number in known and known[number][0] != self.path:
-            number = free
-        _, name, line = known.setdefault(number, own)
+        if number in known and (known[number][0], known[number][3]) != (self.path, host):
+            number = free  # hosts may count their repeats alike
+        _, name, line, _ = known.setdefault(number, own)
         if name != own[1]:
             message = f"{repeat} again: trial {cut(repr(name))} on line {line} has it, and the same settings"
             self.problem(own[2], "repeat", message)
         return number
 
 
+def metric_of(name: str) -> str:
+    """Return the metric that a column or a tag of others holds, such as `eval_loss`; empty if none."""
+    words = name.replace("/", "_")
+    if _NO_METRIC.search(words):
+        return ""
+    if slot := next(slots_in(f"{words}: 0.5"), None):
+        return "" if slot.name.startswith("speed/") else slot.name
+    match = re.fullmatch(r"(?:eval|val|valid|validation|(test))[_/](.+)", name)
+    return f"{match[1] or 'val'}/{match[2]}" if match else ""
+
+
 def not_fraction(metric: str, number: float) -> str:
     """Return why a number cannot be the value of a metric, if it is an accuracy; empty if it can."""
-    if not metric.endswith("/accuracy") or 0 <= number <= 1:
+    if not metric.endswith("/accuracy") or 0 <= number <= MOST_FRACTION:
         return ""
     share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
     return f"{number:g} is not a fraction from 0 to 1{share}"
