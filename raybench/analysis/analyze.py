@@ -77,7 +77,9 @@ class Grid:
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
         self._sign = -request.direction(self.metric).sign
-        self._quality_sign = self._sign if request.budget and self.metric else None
+        completed = [run for each in self.measured for run in each.completed]
+        has_times = any(training_s(run.epochs) for run in completed)
+        self._quality_sign = self._sign if self.metric and (request.budget or not has_times) else None
         self._order = ranking(self.measured, self.metric, self._quality_sign)
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline, self._order)
         self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)

@@ -361,7 +361,7 @@ class Scaling:
 class Criterion(StrEnum):
     """The criterion by which a configuration is the best."""
 
-    QUALITY = "quality"  # best metric after training; only with a budget
+    QUALITY = "quality"  # best metric after training; only with a budget, or without times
     FASTEST = "fastest"  # least time per unit of work; only without a target and a budget
     KEEPS_QUALITY = "fastest with quality"  # the same of those near the best quality; only if the fastest is not
     FIRST_TO_TARGET = "first to target"  # least expected time to the target

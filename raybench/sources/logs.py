@@ -56,8 +56,9 @@ def load_logs(sources: Sequence[Path], axes: Mapping[str, str], known: Repeats) 
             if path in sources:
                 raise
             left_out.append(str(path))
-    if not tables:
-        raise UsageError(f"{', '.join(map(str, sources))}: no log in it")
+    for source in sources:
+        if not any(table.path.is_relative_to(source) for table in tables):
+            raise UsageError(f"{source}: no log in it: {len(left_out)} files have no line that counts epochs or steps")
     names = _names([table.path for table in tables])
     stems = [
         "/".join(filter(None, (part.strip("-_. ") for part in _REPEATED.sub("", name).split("/")))) for name in names
@@ -67,7 +68,10 @@ def load_logs(sources: Sequence[Path], axes: Mapping[str, str], known: Repeats) 
     runs: list[Run] = []
     for table, name, stem in zip(tables, names, stems, strict=True):
         values = {"log": stem or name} if is_axis else {axis: _value(table, name, axes[axis], axis) for axis in axes}
-        table.add({"trial": name, **{f"{PARAM}{axis}": value for axis, value in values.items()}})
+        table.add(
+            ({} if "trial" in table.columns else {"trial": name})
+            | {**{f"{PARAM}{axis}": value for axis, value in values.items()}}
+        )
         runs += table.load(known, grid)
     if left_out:
         listed = ", ".join(left_out[:3])

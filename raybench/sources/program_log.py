@@ -24,7 +24,10 @@ _TOTAL = re.compile(f"{_NAMES}{_NUMBER}(ms|s|sec)?{_END}", re.IGNORECASE)
 _MINUTES = re.compile(f"{_NAMES}{_NUMBER}(m|min){_END}", re.IGNORECASE)
 _STEP = re.compile(rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NUMBER}(ms|s){_END}", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d+))?")
-_COUNT = re.compile(r"(?:^|[^\w.])(?:step|iter(?:ation)?)\W{0,3}(\d+)(?![\w.])", re.IGNORECASE)
+_COUNT = re.compile(
+    r"^\s*(?=\d+/\d+\D*[:=])(\d+)/|(?:^|[^\w.])(?:step|iter(?:ation)?)\W{0,3}(\d+)(?![\w.])", re.IGNORECASE
+)
+"""Counted steps: `step: 250`, `iter 250`, or `250/20000` at the beginning of a line."""
 _LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "val accuracy"}
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
@@ -56,7 +59,7 @@ def read(path: Path) -> Table:
             metrics = {name: value for name, value in metrics.items() if not name.startswith("train/")}
         if not rows and not (count and (metrics or match)):
             continue  # before its first step a log may hold the text of its program
-        step = int(count[1]) if count else step
+        step = int(count[1] or count[2]) if count else step
         if match and clock is _DATE:
             moment = datetime.fromisoformat(match[1])
             start = start or moment

@@ -39,7 +39,7 @@ KNOWN: Mapping[str, str] = {
 """The types of all columns but those of metrics and counts."""
 
 _NO_METRIC = re.compile(
-    r"(?:^|_)(?:best|runtime|per_second|seconds?|time|steps?|epochs?|lr|norm)(?:_|$)|^_", re.IGNORECASE
+    r"__M(?:IN|AX)$|(?:^|_)(?:best|runtime|per_second|seconds?|time|steps?|epochs?|lr|norm)(?:_|$)|^_", re.IGNORECASE
 )
 
 TIMES = ("train_s", "epoch_s", "elapsed_s")

@@ -8,6 +8,7 @@ If none does, the first that differs is the axis.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,7 +46,10 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     is_log = bool({"epoch", "_step", *_CLOCKS} & columns.keys()) or file.names[0] == "step"
     if file.problems:
         raise FileError(file.problems, SHOWN)
-    table = _of_log(file, numbers) if is_log else _of_runs(file, columns, numbers)
+    if any(" - " in name for name in numbers):
+        table = _of_chart(file, numbers)
+    else:
+        table = _of_log(file, numbers) if is_log else _of_runs(file, columns, numbers)
     if not file.problems and not any("/" in name or name in TIMES for name in table.names):
         file.problem(1, "", "no column is a time or a metric; name them time_s and val_loss")
     if file.problems:
@@ -94,6 +98,25 @@ def _of_log(file: CsvTable, numbers: Mapping[str, Sequence[float | None]]) -> Ta
             last_s = max(last_s, row.get(clock, begin_s) - begin_s)
             made["elapsed_s"].append(last_s)
     return Table(file.path, made, [*lines.values()])
+
+
+def _of_chart(file: CsvTable, numbers: Mapping[str, Sequence[float | None]]) -> Table:
+    """Return the rows of all runs of a chart of Weights & Biases: a column `RUN - METRIC` each, by step."""
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for name, values in numbers.items():
+        trial, _, written = name.rpartition(" - ")
+        if trial and (metric := metric_of(written)):  # not `RUN - METRIC__MIN`
+            for line, value in zip(file.lines, values, strict=True):
+                if value is not None:
+                    row = rows.setdefault((trial, line), {"trial": trial, f"{PARAM}run": trial})
+                    row[metric] = value
+    epochs: Counter[str] = Counter()
+    for row in rows.values():
+        epochs[row["trial"]] += 1
+        row["epoch"] = epochs[row["trial"]]
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    made = {name: [row.get(name) for row in rows.values()] for name in names}
+    return Table(file.path, made, [line for _, line in rows])
 
 
 def _of_runs(

@@ -1,7 +1,7 @@
 """`trainer_state.json` of Hugging Face's `Trainer`, as one row: the whole training, with its last value of each metric.
 
 Its times are those of the whole (`train_runtime`), with evaluations; single steps have none. A training that has not
-ended has no times.
+ended, or was resumed, has no times.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ def read(path: Path) -> Table:
         raise FileError([Problem(str(path), 1, 1, "log_history", "no metric in it")])
     columns: dict[str, list[float]] = {"epoch": [1], **{name: [value] for name, value in metrics.items()}}
     columns["units/steps"] = [last["step"]]
-    if runtime_s := last.get("train_runtime"):
+    runtime_s = last.get("train_runtime")
+    # That of a resumed training is of its last part alone, while the file lists the evaluations of all parts.
+    if runtime_s and runtime_s < sum(entry.get("eval_runtime", 0.0) for entry in entries):
+        runtime_s = None
+    if runtime_s:
         columns["train_s"] = [runtime_s]
     if runtime_s and (rate := last.get("train_samples_per_second")):
         columns["examples"] = [round(runtime_s * rate)]
