@@ -76,11 +76,13 @@ def read_csv(path: Path) -> Table:
     """Read the rows of a CSV; raises as `load_csv`."""
     table = CsvTable(path)
     texts = table.read_lines()
-    if is_of_others(table.names) and not table.problems:
+    if is_of_others(table.names):
         from raybench.sources.table import read  # needs the names above
 
-        return read(table, texts)
-    table.convert(texts)
+        if not table.problems:
+            return read(table, texts)
+    else:
+        table.convert(texts)
     if table.problems:
         raise FileError(table.problems, SHOWN)
     return table

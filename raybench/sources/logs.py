@@ -68,10 +68,8 @@ def load_logs(sources: Sequence[Path], axes: Mapping[str, str], known: Repeats) 
     runs: list[Run] = []
     for table, name, stem in zip(tables, names, stems, strict=True):
         values = {"log": stem or name} if is_axis else {axis: _value(table, name, axes[axis], axis) for axis in axes}
-        table.add(
-            ({} if "trial" in table.columns else {"trial": name})
-            | {**{f"{PARAM}{axis}": value for axis, value in values.items()}}
-        )
+        own = {} if "trial" in table.columns else {"trial": name}
+        table.add(own | {f"{PARAM}{axis}": value for axis, value in values.items()})
         runs += table.load(known, grid)
     if left_out:
         listed = ", ".join(left_out[:3])
@@ -101,7 +99,7 @@ def _read(path: Path) -> Table:
     if path.suffix.lower() == ".csv":
         return epochs_csv.read_csv(path)
     with path.open(encoding="utf-8", errors="replace") as file:
-        is_mlperf = any(line.lstrip().startswith(mlperf.MARK) for line in file)
+        is_mlperf = any(map(mlperf.MARK.match, file))
     return mlperf.read(path) if is_mlperf else program_log.read(path)
 
 

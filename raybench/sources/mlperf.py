@@ -7,6 +7,7 @@ is the time of `run_stop`.
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,8 @@ from raybench.core.status import TrialStatus
 from raybench.errors import FileError, Problem
 from raybench.sources.rows import Table
 
-MARK = ":::MLLOG"
+MARK = re.compile(r"\s*(?:\d+:\s*)?:::MLLOG")
+"""The beginning of a line, which Slurm may write the number of a process before."""
 
 LOSSES = ("llama", "gpt", "flux", "stable_diffusion")
 """Beginnings of the names of benchmarks whose `eval_accuracy` is a loss."""
@@ -34,11 +36,10 @@ def read(path: Path) -> Table:
     rows: list[list[Any]] = []
     target, begin_ms = None, 0
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
-        mark, _, text = line.partition(MARK)
-        if not text or mark.strip():
+        if not (mark := MARK.match(line)):
             continue
         try:
-            entry = json.loads(text)
+            entry = json.loads(line[mark.end() :])
             key, value, at_ms, details = (
                 entry["key"],
                 entry["value"],
