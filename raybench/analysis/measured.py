@@ -386,7 +386,9 @@ class _Measurement:
         programs: dict[tuple[object, ...], dict[str, list[Run]]] = {}
         for run in (each for each in attempts if each.cell_id in versions):
             cell = run.cell
-            program = job_of(cell), versions[run.cell_id], cell.framework, cell.workload.digest
+            # A table does not say which of its rows are from one program.
+            code = cell.workload.digest or run.cell_id
+            program = job_of(cell), versions[run.cell_id], cell.framework, code
             programs.setdefault(program, {}).setdefault(run.cell_id, []).append(run)
         self._by_cell: dict[str, Sequence[Run]] = {}
         self._scales: dict[str, Mapping[str, float]] = {}
