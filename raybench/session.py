@@ -298,7 +298,7 @@ class Session:
         self.ended[event["trial"]] = event["status"]
         run = self._history.attempts[key]
         if self._limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
-            check_logged(self._limits, run.last_metrics)  # at its first run, a name that is wrong stops the comparison
+            check_logged(self._limits, self._request, run.last_metrics)  # a wrong name stops it at its first run
 
     def _close(self, reason: Mapping[str, Any] | None) -> None:
         """End the executor and the trials that still run, and write the report and MLflow's runs."""

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
-from raybench.analysis.analyze import Grid, error_text, is_higher_better
+from raybench.analysis.analyze import Grid, error_text
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.conditions import others_load
@@ -168,12 +168,13 @@ class MetricLimit:
 
     Attributes:
         max_loss: accepted loss, a fraction of that of base; of an accuracy, points.
+        higher_is_better: its direction; None if it is not known, and every larger difference leaves new undecided.
         must_be_kept: whether new is kept only if its loss is shown to be smaller.
         decides: whether a larger loss discards new; otherwise it leaves it undecided, as metrics disagree.
     """
 
     max_loss: float
-    higher_is_better: bool
+    higher_is_better: bool | None
     must_be_kept: bool
     decides: bool
 
@@ -251,12 +252,12 @@ def compare(
         warnings: what may be wrong with the results.
 
     Raises:
-        UsageError: no run has a metric that must be kept.
+        UsageError: no run has a metric that must be kept, or it is not known whether more of it is better.
     """
     limits, request, measured = limits or Limits(), grid.request, grid.measured
     cells = request.cells
     if any(each.completed for each in measured):
-        check_logged(limits, {name for each in measured for name in each.qualities})
+        check_logged(limits, request, {name for each in measured for name in each.qualities})
     # Versions are matched by their axes alone: what a command's epochs contain is known only of completed runs.
     matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
     axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
@@ -289,16 +290,22 @@ def compare(
     )
 
 
-def check_logged(limits: Limits, names: Iterable[str]) -> None:
-    """Check that the metrics that must be kept are among those that runs have logged.
+def check_logged(limits: Limits, request: GridRequest, names: Iterable[str]) -> None:
+    """Check that runs have logged the metrics that must be kept, and that it is known which of their values are better.
 
     Raises:
-        UsageError: one is not.
+        UsageError: one is not, or that is not known.
     """
     known = sorted(names)
     for metric in limits.quality:
         if metric not in known:
             raise UsageError(f"--quality {metric}: no run has logged it; {nearest(metric, known)}")
+        if request.direction(metric).is_higher is None:
+            raise UsageError(f"--quality {metric}: is less or more of it better? Say {_direction_options(metric)}")
+
+
+def _direction_options(metric: str) -> str:
+    return f"--lower-is-better {metric} or --higher-is-better {metric}"
 
 
 def is_decided(new: Measured, base: Measured, request: GridRequest) -> Look:
@@ -415,9 +422,10 @@ class _Judge:
             if all(map(all, values)) and values[0] != values[1]:
                 texts = [join_words(sorted(each)) for each in values]
                 return f"{what} of base: {texts[0]}; of new: {texts[1]}"
-        if base.in_percent is not new.in_percent:
-            percent, fraction = ("base", "new") if base.in_percent else ("new", "base")
-            return f"accuracies of {percent} are above 1, as if in percent, and those of {fraction} are not"
+        for name in base.scales.keys() & new.scales.keys():
+            if base.scales[name] != new.scales[name]:
+                percent, fraction = ("base", "new") if base.scales[name] > new.scales[name] else ("new", "base")
+                return f"{name} of {percent} is read as percent, and that of {fraction} as a fraction"
         if copied := next((side for side in (base, new) if _copies(side)), None):
             return f"runs of {_version(copied.axes)} have exactly the same times, so that they are copies of one"
         clocks = [{(run.clock, clock_of(run)) for run in side} for side in sides]
@@ -464,7 +472,8 @@ class _Judge:
         if estimate is None or estimate.error is None:
             return unshown
         limit, is_main = metric.max_loss * _scale(name, base), name == next(iter(self.metrics))
-        loss = -estimate.value if metric.higher_is_better else estimate.value
+        loss = abs(estimate.value) if metric.higher_is_better is None else estimate.value
+        loss = -loss if metric.higher_is_better else loss
         kept = loss + self._margin(estimate, ALPHA) < limit
         change, unshown = (
             replace(each, quality_kept={**change.quality_kept, name: kept}) for each in (change, unshown)
@@ -474,7 +483,10 @@ class _Judge:
         if loss > limit and loss > self._margin(estimate, level):
             verdict = Verdict.WORSE if metric.decides else Verdict.UNDECIDED
             if verdict.fails > change.verdict.fails or change.verdict is Verdict.WITHIN:
-                reason = f"{name} is {_loss_text(name, loss, base)} {'lower' if metric.higher_is_better else 'higher'}"
+                is_lower = metric.higher_is_better if metric.decides or loss == estimate.value else estimate.value < 0
+                reason = f"{name} is {_loss_text(name, loss, base)} {'lower' if is_lower else 'higher'}"
+                if metric.higher_is_better is None:
+                    reason += f"; if that is better or worse is not known: say {_direction_options(name)}"
                 return replace(change, verdict=verdict, reason=reason, more_repeats=None)
             return change
         if kept or (unshown.verdict is change.verdict and not (metric.decides and loss > limit)):
@@ -536,9 +548,9 @@ def _metric_limits(limits: Limits, request: GridRequest, logged: Sequence[str]) 
     return {
         name: MetricLimit(
             max_loss=QUALITY_LOSS if name not in kept else loss if (own := kept[name]) is None else own,
-            higher_is_better=is_higher_better(name, request.target),
+            higher_is_better=(is_higher := request.direction(name).is_higher),
             must_be_kept=name in kept,
-            decides=name == main or name in kept or name.endswith("/accuracy"),
+            decides=is_higher is not None and (name == main or name in kept or name.endswith("/accuracy")),
         )
         for name in dict.fromkeys([*([main] if main in logged else []), *kept, *quality_metrics(logged)])
     }

@@ -90,6 +90,8 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     metavar="FIRST",
     help="The version at the start of a chain of changes, as BASE: NEW is also compared with it.",
 )
+@opt.option(ReportOptions, "lower_is_better")
+@opt.option(ReportOptions, "higher_is_better")
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the comparison as JSON; - writes to the terminal."
@@ -121,6 +123,8 @@ def command(
     max_quality_loss: float | None,
     metrics: Sequence[str],
     anchor: str | None,
+    lower_is_better: tuple[str, ...],
+    higher_is_better: tuple[str, ...],
     strict: bool,
     data: Path | None,
     markdown: Path | None,
@@ -152,14 +156,17 @@ def command(
 
     _check_options(interleave)
     limits = Limits(max_slowdown, max_slowdown_total, _kept(metrics), max_quality_loss, strict)
+    directions = ReportOptions(lower_is_better=lower_is_better, higher_is_better=higher_is_better).directions
     files = {data: as_json, markdown: as_markdown}
     names = [base, new, *([anchor] if anchor and anchor != base else [])]
     if interleave:
-        return _run_all(names, limits, files, metrics_of_base, replace(options, results=results))
+        return _run_all(names, limits, files, metrics_of_base, replace(options, results=results), directions)
     found = [one_grid([each], results, grid=grid) for each in names]
     sources = ((each.runs, each.request or request_of_runs(str(each.name), each.runs)) for each in found)
+    runs, request = as_versions(*sources)
+    request = replace(request, higher_is_better={**request.higher_is_better, **directions})
     warnings = [text for each in found if each.history for text in each.history.warnings]
-    comparison = compare(Grid(*as_versions(*sources)), limits, is_complete=True, warnings=warnings)
+    comparison = compare(Grid(runs, request), limits, is_complete=True, warnings=warnings)
     _show(comparison, files)
     return STATUSES[comparison.decision]
 
@@ -183,7 +190,12 @@ def _check_options(interleave: bool) -> None:
 
 
 def _run_all(
-    sources: Sequence[str], limits: Limits, files: Files, has_metrics_of_base: bool, options: GridOptions
+    sources: Sequence[str],
+    limits: Limits,
+    files: Files,
+    has_metrics_of_base: bool,
+    options: GridOptions,
+    directions: Mapping[str, bool],
 ) -> int:
     """Run all versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
     from raybench.config.values import VERDICT
@@ -196,6 +208,9 @@ def _run_all(
     for source in sources:
         if not source.endswith((".yaml", ".yml")):
             raise UsageError(f"{source}: --interleave runs two grid files; two scripts: {TWO_SCRIPTS}")
+    for key, is_higher in (("lower_is_better", False), ("higher_is_better", True)):
+        names = [name for name, value in directions.items() if value is is_higher]
+        options = replace(options, set=(*options.set, *([f"{key}=[{', '.join(names)}]"] if names else ())))
     if options.repeats is None and not any(change.startswith("repeats") for change in options.set):
         options = replace(options, until=options.until or VERDICT)
     first, second, *further = (requested_grid(Path(source), options) for source in sources)

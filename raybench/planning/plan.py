@@ -19,6 +19,7 @@ from raybench.config import GridSpec, wrong_settings
 from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
 from raybench.core.identity import canonical, digest, is_smoke, trial_id
 from raybench.core.labels import configuration_label
+from raybench.core.origin import Origin
 from raybench.core.secret_masking import masked
 from raybench.core.settings import MISSING
 from raybench.core.text import format_value, join_words, plural
@@ -330,6 +331,7 @@ def request_of(plan: Plan) -> GridRequest:
                 cell.content,
                 cell.request_id,
                 cell.price.source if cell.price else "",
+                cell.price.origin if cell.price else Origin.SAID,
             )
             for cell in plan.cells
         ],
@@ -338,6 +340,7 @@ def request_of(plan: Plan) -> GridRequest:
         target=spec.target.plain() if spec.target else None,
         budget=spec.budget.amount if spec.budget else {},
         metric=spec.metric or (spec.target.metric if spec.target else plan.workload.first_metric),
+        higher_is_better=spec.directions,
         unit=spec.unit or "",
         description=spec.description or "",
         text=spec.source_text or "",

@@ -489,6 +489,8 @@ class Run:
     target_metric = text("the metric of the target; missing without a target", "target.metric")
     target_at_least = number("", "the target is reached at this value or more", "target.at_least")
     target_at_most = number("", "the target is reached at this value or less", "target.at_most")
+    lower_is_better: str | None = stored(TEXT, "metrics of which less is better, with spaces between, as a CSV says it")
+    higher_is_better: str | None = stored(TEXT, "metrics of which more is better")
     target_reached = c.flag(
         "whether an epoch reached it; missing without a target",
         lambda run: bool(run.epochs_to(run.target)) if run.target else None,
@@ -508,7 +510,10 @@ class Run:
     waiting = cached_property[float | None](waiting_share)
     utilization = cached_property[Utilization | None](utilization_of)
     limit = cached_property[Roofline | None](roofline_of)
-    bottleneck = text("the bottleneck: compute, memory, input or overhead", "limit.bottleneck")
+    bottleneck = text(
+        "the bottleneck: compute, memory, input, communication or overhead; missing without evidence",
+        "limit.bottleneck",
+    )
     flop_rate = number("FLOP/s", "FLOPs of the model per second of steady epochs", "utilization.flops_per_s")
     mfu = number("fraction", "flop_rate over the measured peak of its devices", "utilization.mfu", mlflow="summary/mfu")
     datasheet_mfu = number(
@@ -642,15 +647,15 @@ def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float
     """Return a run with these values by the names of columns of the table of trials; None is not known.
 
     Args:
-        values: such as `trial`, `status`, `host`, and those of its cell.
+        values: such as `trial`, `status`, `host`, and those of its cell, such as `params.x`.
         epochs: its epochs (`Epochs.of_columns`).
         joules: the energy of the device in each epoch, by number.
     """
     present = {name: value for name, value in values.items() if value is not None}
-    metric = present.get("target_metric")
+    metric, params = present.get("target_metric"), [name for name in present if name.startswith(PARAM)]
     run = Run(
         **{_STORED[name]: present[name] for name in _STORED.keys() & present.keys()},
-        cell=_cell_with(tuple((name, present[name]) for name in CELL if name in present)),
+        cell=_cell_with(tuple((name, present[name]) for name in (*CELL, *params) if name in present)),
         profile=present.get("device"),
         target=Target(metric, present.get("target_at_least"), present.get("target_at_most")) if metric else None,
         host={"name": present.get("host")},
@@ -665,7 +670,7 @@ def _cell_with(values: tuple[tuple[str, Any], ...]) -> Cell:
     """The cell with these columns; the inverse of `cell_row`."""
     tree: dict[str, Any] = {}
     for name, value in values:
-        *path, last = CELL[name].leaf.split(".")
+        *path, last = CELL[name].leaf.split(".") if name in CELL else name.split(".", 1)
         place = tree
         for step in path:
             place = place.setdefault(step, {})

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count as count_from
 from pathlib import Path
-from traceback import walk_tb
-from types import CodeType
 from typing import Any, Generic, TypeVar
 
 from raybench import datasets
@@ -128,7 +126,6 @@ class Trial:
         self._in_steps = self._left_steps = False
         self._steps_before: int | None = None
         self._left: tuple[dict[str, Any] | None, str] | None = None
-        self._left_at: tuple[CodeType, int] | None = None  # where its loop was, if it was left in a step
         self._diverged = ""
         self._decision = 0, False  # of the last epoch (from 1) that rank 0 decided
         self._stop_rule = StopRule(options.target) if options.target and options.stop_at_target else None
@@ -292,10 +289,6 @@ class Trial:
         if message:
             self._recorder.warn(message)
 
-    def was_left_by(self, error: BaseException) -> bool:
-        """Return whether an error has left the loop in a step."""
-        return any((frame.f_code, line) == self._left_at for frame, line in walk_tb(error.__traceback__))
-
     def abandon(self) -> None:
         """Ignore everything from here on: training has ended, perhaps by an error."""
         self._epoch = None
@@ -363,10 +356,10 @@ class Trial:
             try:
                 yield number
             except GeneratorExit:
-                if self._in_steps and (loop := sys._getframe().f_back):
-                    self._left_at = loop.f_code, loop.f_lineno
+                phase = self._clock.ledger.phase
                 with suppress(Exception):  # an error of the loop may have left the device unusable
                     self._leave(number)
+                self._clock.ledger.failed = phase  # if an error ended the loop, until the next section
                 raise
             if self._end_epoch(number + 1 < self._numbers):
                 break
@@ -536,7 +529,11 @@ class Steps(Generic[T]):
                 break
             taken = steps(batch) if callable(steps) else steps
             if examples is None:
-                count, path = examples_in(batch, path)
+                try:
+                    count, path = examples_in(batch, path)
+                except ValueError as error:
+                    trial._recorder.warn(str(error))
+                    examples = count = self._examples = 0
             else:
                 count = int(examples(batch)) if callable(examples) else examples * taken
             epoch.examples += count
@@ -562,6 +559,8 @@ class Steps(Generic[T]):
             start_ns = time.perf_counter_ns()
             self._iterator = None  # ends the processes of a loader
             clock.waited_ns += time.perf_counter_ns() - start_ns
+        if examples == 0:
+            epoch.examples = 0  # of an epoch in part it would be no rate
         if not epoch.taken:
             raise RuntimeError("trial.steps() has no batch in this epoch: give it a loader or a list, not an iterator")
         trial._in_steps = False

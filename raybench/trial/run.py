@@ -76,8 +76,6 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         if info.file:
             warnings.extend(record_late_modules(job))
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
-        if trial and trial.was_left_by(exc):
-            ledger.failed = ledger.failed or "train"
         status, error = failure(exc, device, ledger.phase, job)
     finally:
         set_current(None)
