@@ -119,6 +119,10 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
     )
     status = replace(report.answer.status, is_own=grid.is_folder)
+    if grid.history and grid.history.unreadable:
+        count = plural(len(grid.history.unreadable), "request")
+        text = f"{count} of this grid cannot be read: prices, baseline, target and metric may not be those asked for"
+        status = replace(status, repeats=(*status.repeats, text))
     return replace(report, answer=replace(report.answer, status=status))
 
 
