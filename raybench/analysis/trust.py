@@ -25,7 +25,7 @@ from raybench.analysis.answer import (
 )
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
-from raybench.analysis.machines import machine_cautions
+from raybench.analysis.machines import machine_cautions, session_cautions
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, assumes_work, changes_work, clock_of, seconds_per_unit
 from raybench.core.labels import axis_label, configuration_label
@@ -79,7 +79,7 @@ def with_trust(
         if about == "quality" or (about == "energy" and decides):
             turns = caution.could_change_best or (decides and caution.code in kinds())
             caution = replace(caution, could_change_best=turns)
-        elif not caution.could_change_best:
+        elif not caution.could_change_best and about != "machines":
             notes.append(caution)
             continue
         # What concerns both sides of a comparison alike needs no mark.
@@ -112,9 +112,11 @@ def with_trust(
 
 
 def _about(code: str) -> str:
-    """Return what a caution may make wrong: times, the quality or the energy."""
+    """Return what a caution may make wrong: times, those of machines alone, the quality or the energy."""
     if code in kinds():
         return kinds()[code].about
+    if code in ("slow_machine", "sessions_differ"):
+        return "machines"
     return "quality" if code in ("metric_missing", "metric_not_a_number") else "times"
 
 
@@ -256,6 +258,7 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
         yield Caution("few_runs", text)
     yield from _other_conditions(rows, measured)
     yield from machine_cautions(answer.machine_speeds)
+    yield from session_cautions(measured)
 
 
 def _of_work(answer: Answer, timed: Sequence[Measured], matching: Matching) -> Iterator[Caution]:
