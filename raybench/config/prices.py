@@ -13,11 +13,11 @@ from raybench.core.cell import CellDevice
 from raybench.core.text import names_text
 from raybench.devices import hosted
 from raybench.errors import FileError, Problem, UsageError, close, near_file, nearest
-from raybench.results.grid_request import GridRequest
+from raybench.results.grid_request import GridRequest, models_of_devices
 from raybench.results.run_table import Run
 
-NAMES = ("device", "model", "kind")
-"""Columns with the name of a device: any of them may have its name in the grid, its model or its kind."""
+NAMES = ("device", "model")
+"""Columns with the name of a device: either may have its name in the grid or its model."""
 
 COLUMNS = (*NAMES, "price_per_hour", "source", "date", "currency")
 
@@ -103,12 +103,12 @@ class PriceList:
         return cls(path, prices, currency or "")
 
     def price(self, name: str | None, device: CellDevice, own: Price | None, currency: str) -> Price | None:
-        """Return the price of a device by its name in the grid, else its model, else its kind.
+        """Return the price of a device by its model, else by its name in the grid.
 
         If the file has none, it is its own, unless that is in a different currency.
         """
         known = {each.casefold(): price for each, price in self.prices.items()}
-        for text in (name, device.model, device.kind):
+        for text in (device.model, name):
             if isinstance(text, str) and text.casefold() in known:
                 return known[text.casefold()].of_all(device)
         return None if self.currency and self.currency != currency else own
@@ -117,10 +117,12 @@ class PriceList:
         """Return a request with these prices, and a note on those that match no device of it."""
         runs = {run.cell_id: run for run in attempts if run.cell}
         cells, devices = [], []
+        several = models_of_devices(request, runs.values())
         for cell in request.cells:
             run = runs.get(cell.cell_id)
             name = run.profile if run and run.profile else cell.axes.get("device")
-            devices.append((name, run.cell.device if run else cell.content.device))
+            device = run.cell.device if run else cell.content.device
+            devices.append((None if name in several else name, device))
             own = None if cell.price_per_hour is None else Price(cell.price_per_hour, cell.price_source)
             price = self.price(*devices[-1], own, request.currency)
             per_hour, source = (price.per_hour, price.source) if price else (None, "")
@@ -130,7 +132,7 @@ class PriceList:
 
     def unused(self, devices: Iterable[tuple[str | None, CellDevice]]) -> str:
         """Return a note on the prices that match none of the devices, each with its name; empty if all do."""
-        known = [text for name, each in devices for text in (name, each.model, each.kind) if isinstance(text, str)]
+        known = [text for name, each in devices for text in (name, each.model) if isinstance(text, str)]
         names = [name for name in self.prices if name.casefold() not in map(str.casefold, known)]
         if not names:
             return ""

@@ -122,7 +122,7 @@ class SharedOptions:
     )
     prices: str | Path | None = option(  # noqa: RUF009
         None,
-        "CSV of prices that replace the grid's: device (name, model or kind), price_per_hour; optional: source, date, "
+        "CSV of prices that replace the grid's: device (name or model), price_per_hour; optional: source, date, "
         "currency.",
         metavar="FILE",
     )

@@ -29,6 +29,7 @@ from raybench.errors import WorkloadError, nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import NeedsNode, Placement, ResourceRequest, devices_and_replicas, find_placements
+from raybench.results.grid_request import GRID_FILE
 from raybench.results.run_table import price_of
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import arithmetic, fill
@@ -167,7 +168,7 @@ class Resolver:
 
     def _price(self, name: str, device: CellDevice) -> Price | None:
         per_hour = self._spec.profile(name).price_per_hour
-        own = None if per_hour is None else Price(per_hour, "the grid file").of_all(device)
+        own = None if per_hour is None else Price(per_hour, GRID_FILE).of_all(device)
         return self._spec.prices.price(name, device, own, self._spec.currency)
 
     def _flops(self, resolved: Mapping[str, Any]) -> ModelFlops | None:

@@ -20,7 +20,7 @@ from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report, make_report
 from raybench.results.folder import grids_in, has_results
-from raybench.results.grid_request import GridRequest, request_of_runs
+from raybench.results.grid_request import GridRequest, request_of_runs, without_shared_prices
 from raybench.results.run_table import Run
 from raybench.results.utilization import unknown_mfu
 from raybench.sources import GridSource, load_grids
@@ -62,6 +62,8 @@ def from_attempts(
     """
     attempts, warnings = list(attempts), list(warnings)
     own = {cell.cell_id for cell in request.cells}
+    request, shared = without_shared_prices(request, attempts)
+    warnings += shared
     if prices:
         request, unused = prices.applied(request, attempts)
         warnings += [unused] if unused else []

@@ -13,10 +13,14 @@ from raybench.core.job import Target
 from raybench.core.repeats import RepeatRule
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
+from raybench.core.text import join_words
 from raybench.results.executions import as_name
 from raybench.results.history import GridHistory
 from raybench.results.parsing import cell_in
 from raybench.results.run_table import Run
+
+GRID_FILE = "the grid file"
+"""Source of a price that stands in it."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,40 @@ def unite(request: GridRequest, others: Sequence[GridRequest], earlier: Sequence
         first = next((cell for cell in asked if cell.axes.get("device") == baseline["device"] and not cell.skip), None)
         baseline["device"] = names.get(first.cell_id, baseline["device"]) if first else baseline["device"]
     return replace(request, cells=cells, baseline=baseline)
+
+
+def models_of_devices(request: GridRequest, attempts: Iterable[Run]) -> dict[str, list[str]]:
+    """Return the models of each device of the grid file that is several models, by its name there."""
+    own = {cell.cell_id for cell in request.cells}
+    models: dict[str, dict[str, None]] = {}
+    for run in attempts:
+        if run.cell and run.cell_id in own and run.profile and isinstance(run.cell.device.model, str):
+            models.setdefault(run.profile, {})[run.cell.device.model] = None
+    return {name: [*listed] for name, listed in models.items() if len(listed) > 1}
+
+
+def without_shared_prices(request: GridRequest, attempts: Sequence[Run]) -> tuple[GridRequest, list[str]]:
+    """Remove the prices of a grid file that are those of several models, and say so: nobody rents a kind."""
+    several = models_of_devices(request, attempts)
+    profiles = {run.cell_id: run.profile or "" for run in attempts}
+    devices = {run.cell_id: run.cell.device for run in attempts if run.cell}
+    models: dict[Any, set[Any]] = {}
+    for cell in request.cells:
+        device, name = devices.get(cell.cell_id), profiles.get(cell.cell_id, "")
+        if device and name in several and cell.price_source == GRID_FILE:
+            price = name, device.known_count, device.node_count, cell.price_per_hour
+            models.setdefault(price, set()).add(device.model)
+    shared = dict.fromkeys(name for (name, *_), listed in models.items() if len(listed) > 1)
+    notes = [
+        f"the price of {name} in the grid file is not used, since it is {join_words(several[name])} here; give each "
+        "a price with `--prices`"
+        for name in shared
+    ]
+    cells = [
+        replace(cell, price_per_hour=None, price_source="") if profiles.get(cell.cell_id) in shared else cell
+        for cell in request.cells
+    ]
+    return replace(request, cells=cells), notes
 
 
 _DIFFERENCES: Mapping[str, str] = {

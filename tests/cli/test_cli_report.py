@@ -133,15 +133,29 @@ def test_tokens_and_prices(raybench, tmp_path):
     assert load("again.csv").epochs["units/tokens"].tolist() == loaded.epochs["units/tokens"].tolist()
 
 
+def test_price_is_that_of_a_model(tmp_path, raybench):
+    """A grid file's price of a kind is not used if two machines have different models of it."""
+    a = shared_grid(tmp_path / "a", host="vm-a", price=0.05)
+    b = shared_grid(tmp_path / "b", host="vm-b", model="AMD EPYC 9004", price=0.05)
+    prices = {each["price"] for each in configurations(raybench, a, b).values()}
+    assert prices == {None}
+    assert "price of cpu in the grid file is not used" in " ".join(raybench("report", a, b, "--full").out.split())
+    (tmp_path / "prices.csv").write_text("device,price_per_hour\nAMD EPYC 9004,1\ncpu,2\n")
+    told = configurations(raybench, a, b, "--prices", "prices.csv")
+    assert {bool(each["price"]) for label, each in told.items() if "9004" in label} == {True}
+    assert {each["price"] for label, each in told.items() if "9004" not in label} == {None}
+    assert prices_of_one_model(raybench, a)
+
+
 @pytest.mark.parametrize(
     ("prices", "message"),
     [
         ("device,prize_per_hour\ncpu,1", "1:2: prize_per_hour: unknown column; did you mean price_per_hour?"),
         ("source,date\nshop,2026-11-20", "1:1: needs the columns device and price_per_hour"),
-        ("kind,price_per_hour\ncpu,cheap", "2:2: price_per_hour: 'cheap' is not a price; write a number such as 2.49"),
-        ("kind,price_per_hour\n\ncpu,0,35", "3:1: 3 values for 2 columns"),
-        ("kind,price_per_hour\ncpu,1\nCPU,2", "3:1: kind: CPU has a price on line 2"),
-        ("kind,price_per_hour,currency\na,1,EUR\nb,1,", "3:3: currency: none, and EUR before; use one currency"),
+        ("model,price_per_hour\ncpu,cheap", "2:2: price_per_hour: 'cheap' is not a price; write a number such as 2.49"),
+        ("model,price_per_hour\n\ncpu,0,35", "3:1: 3 values for 2 columns"),
+        ("model,price_per_hour\ncpu,1\nCPU,2", "3:1: model: CPU has a price on line 2"),
+        ("model,price_per_hour,currency\na,1,EUR\nb,1,", "3:3: currency: none, and EUR before; use one currency"),
     ],
 )
 def test_prices_that_cannot_be_read(raybench, mine, tmp_path, prices, message):
