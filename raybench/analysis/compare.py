@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -34,6 +35,7 @@ from raybench.analysis.until import Certainty, Look, look_level
 from raybench.core.cell import ANCHOR, BASE, NEW, VERSION_AXIS
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
+from raybench.core.ledger import training_s
 from raybench.core.repeats import FEW_REPEATS, percent
 from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words, plural
@@ -62,6 +64,12 @@ UNKNOWN_LOAD = 1.0
 BUSY_REASON = "other programs disturbed one version more, which could change the verdict"
 
 SAME_RUNS = "both name the same runs, so nothing was compared"
+
+_SAME_JOB = {
+    "hardware": ("device.kind", "device.model", "device.count", "device.threads", "device.devices", "device.nodes"),
+    "data set": ("data.name", "data.digest"),
+}
+"""Fields of a cell that are no change of a version; a faster device or easier data would hide a slower one."""
 
 NOISY = 0.6
 """Noise of a run, in parts of the limit, from which more than the usual number of repeats is worth its time."""
@@ -372,7 +380,8 @@ class _Judge:
         quality = {name: each for name in self.metrics if (each := quality_difference(new, base, name))}
         change = replace(change, speed=self._ratio(slowdown, times), quality=quality, reason="")
         change = self._by_speed(change, slowdown, min(map(len, times)))
-        whole = _whole_runs(new), _whole_runs(base)
+        has_walls = _has_walls(base) and _has_walls(new)
+        whole = _whole_runs(new, has_walls), _whole_runs(base, has_walls)
         total = difference(*whole)
         if total:
             change = replace(change, speed_total=self._ratio(total, whole[::-1]))
@@ -390,6 +399,8 @@ class _Judge:
         if change.more_repeats:
             wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
             change = replace(change, more_s=change.more_repeats * 2 * sum(wall) / max(1, len(wall)))
+        if change.verdict is Verdict.WITHIN and (reason := _doubt(base, new)):
+            return replace(change, verdict=Verdict.UNDECIDED, reason=reason)
         return _by_misses(change, base, new) if change.verdict is Verdict.WITHIN else change
 
     def _missing(self, base: Measured, new: Measured | None) -> str:
@@ -406,6 +417,17 @@ class _Judge:
     def _other_job(self, base: Measured, new: Measured) -> str:
         """Return why epochs of both versions are not the same work; empty if they may be."""
         sides = base.completed, new.completed
+        for what, leaves in _SAME_JOB.items():
+            values = [{_values(run, leaves) for run in side} for side in sides]
+            if all(map(all, values)) and values[0] != values[1]:
+                texts = [join_words(sorted(each)) for each in values]
+                return f"{what} of base: {texts[0]}; of new: {texts[1]}"
+        for name in base.scales.keys() & new.scales.keys():
+            if base.scales[name] != new.scales[name]:
+                percent, fraction = ("base", "new") if base.scales[name] > new.scales[name] else ("new", "base")
+                return f"{name} of {percent} is read as percent, and that of {fraction} as a fraction"
+        if copied := next((side for side in (base, new) if _copies(side)), None):
+            return f"runs of {_version(copied.axes)} have exactly the same times, so that they are copies of one"
         clocks = [{(run.clock, clock_of(run)) for run in side} for side in sides]
         if clocks[0] != clocks[1]:
             texts = [
@@ -419,8 +441,9 @@ class _Judge:
         if epochs[0] != epochs[1]:
             texts = [plural(max(each), "epoch") for each in epochs]
             return f"runs of base have {texts[0]}, those of new {texts[1]}; {remedy}"
-        for unit in set.union(*({*run.epochs.counted} for side in sides for run in side)):
-            counts = [median(sum(run.epochs.counts(unit)) for run in side) for side in sides]
+        units = set.union(*({*run.epochs.counted} for side in sides for run in side)) or {"steps"}
+        for unit in units:
+            counts = [median(sum(_counts(run, unit)) for run in side) for side in sides]
             if max(counts) > SAME_WORK * min(counts):
                 return f"runs of base count {counts[0]:g} {unit}, those of new {counts[1]:g}; {remedy}"
         return ""
@@ -466,8 +489,11 @@ class _Judge:
                     reason += f"; if that is better or worse is not known: say {_direction_options(name)}"
                 return replace(change, verdict=verdict, reason=reason, more_repeats=None)
             return change
-        if kept or unshown.verdict is change.verdict:
+        if kept or (unshown.verdict is change.verdict and not (metric.decides and loss > limit)):
             return change
+        if change.verdict is Verdict.WITHIN and loss > limit:
+            text = f"{_loss_text(name, loss, base)} {'lower' if metric.higher_is_better else 'higher'} in these runs"
+            unshown = replace(unshown, verdict=Verdict.UNDECIDED, reason=f"{name} is {text}, which may be chance")
         logged = min(len(each.qualities[name]) for each in (base, new))
         return replace(unshown, more_repeats=self._more(estimate, abs(limit - loss), logged))
 
@@ -558,10 +584,37 @@ def _same_runs(base: Measured, new: Measured) -> bool:
     return len({*chain(*times[0])}) >= DISTINCT and times[0] == times[1]
 
 
-def _whole_runs(measured: Measured) -> tuple[Sample, ...]:
-    """Return logs of the seconds of whole processes, of the runs with a time."""
+def _values(run: Run, leaves: Sequence[str]) -> str:
+    values = ((leaf.rpartition(".")[2], run.cell.leaves.get(leaf)) for leaf in leaves)
+    return ", ".join(f"{name} {value}" for name, value in values if value is not None)
+
+
+def _counts(run: Run, unit: str) -> Sequence[float]:
+    return run.epochs.column("steps", missing=0) if unit == "steps" else run.epochs.counts(unit)
+
+
+def _copies(measured: Measured) -> bool:
+    """Return whether a run has the times of a different one, in epochs enough that it is no coincidence."""
+    times = [tuple(training_s(epoch.ledger) for epoch in run.epochs) for run in measured.completed]
+    return any(count > 1 and len({*each}) >= DISTINCT for each, count in Counter(times).items())
+
+
+def _has_walls(measured: Measured) -> bool:
+    return all(run.wall for run in measured.completed)
+
+
+def _epochs_s(run: Run) -> float:
+    """Return the seconds of all epochs, with evaluation and compilation."""
+    return sum(sum(ledger.values()) for epoch in run.epochs if (ledger := epoch.ledger))
+
+
+def _whole_runs(measured: Measured, has_walls: bool) -> tuple[Sample, ...]:
+    """Return logs of the seconds of whole processes, or of all their epochs, of the runs with a time."""
     samples = {(each.repeat, each.host): each for each in measured.times}
-    walls = ((samples.get((run.repeat, run.machine_name)), run.wall) for run in measured.completed)
+    walls = (
+        (samples.get((run.repeat, run.machine_name)), run.wall if has_walls else _epochs_s(run))
+        for run in measured.completed
+    )
     return tuple(replace(sample, value=math.log(wall)) for sample, wall in walls if sample and wall)
 
 
@@ -587,6 +640,17 @@ def _uneven_load(new: Measured, base: Measured) -> float:
     ends = uneven.interval() if uneven else None
     is_alike = uneven is None or abs(uneven.value) < UNEVEN or (ends is not None and ends[0] <= 0 <= ends[1])
     return 0.0 if is_alike else logs[0] - logs[1]
+
+
+def _doubt(base: Measured, new: Measured) -> str:
+    """Return what is missing or impossible in the runs of new, so that they do not show all of it; empty if nothing."""
+    if _has_walls(base) and not _has_walls(new):
+        return "no time of the whole run of new is known, unlike those of base"
+    if any(run.wall and _epochs_s(run) > SAME_WORK * run.wall for run in new.completed):
+        return "a run of new took less time as a whole than its epochs"
+    repeats = [{run.repeat for run in side.attempts} for side in (base, new)]
+    gaps = sorted(repeat + 1 for repeat in repeats[0] - repeats[1] if repeat < max(repeats[1]))
+    return f"repeat {join_words(list(map(str, gaps)))} of new is missing, which base has" if gaps else ""
 
 
 def _by_misses(change: Change, base: Measured, new: Measured) -> Change:

@@ -87,6 +87,43 @@ WORSE = {
         UNDECIDED,
         "2 of 6 runs of new did not log val/accuracy",
     ),
+    "no time of the whole run": (
+        ACCURACY,
+        [{name: line[name] for name in line if name != "wall_s"} for line in new(start=30.0)],
+        UNDECIDED,
+        "no time of the whole run of new is known",
+    ),
+    "whole run shorter than its epochs": (
+        ACCURACY,
+        [{**line, "wall_s": 1.0} for line in new(start=30.0)],
+        UNDECIDED,
+        "less time as a whole than its epochs",
+    ),
+    "copies of its fastest run": (
+        ACCURACY,
+        [{**line, "trial": f"c{n}", "repeat": n} for n in range(6) for line in new(seconds=[1.0, 1.02, 1.04])[:3]],
+        UNDECIDED,
+        "runs of new have exactly the same times",
+    ),
+    "one run of six collapses": (
+        ACCURACY,
+        [{**line, "val/accuracy": 0.1} if line["repeat"] == 3 else line for line in new()],
+        UNDECIDED,
+        "13 points lower in these runs, which may be chance",
+    ),
+    "half of the runs fail": (
+        ACCURACY,
+        [{**line, "status": "failed" if line["repeat"] % 2 else "completed"} for line in new()],
+        UNDECIDED,
+        "3 of 6 runs of new did not complete",
+    ),
+    "diverges to infinity": (BOTH, new(metrics={**BOTH, "val/loss": [0.9, 0.6, float("inf")]}), DISCARD, "diverged"),
+    "training in the time of evaluation": (
+        ACCURACY,
+        [{**line, "evaluate_s": 3.0, "wall_s": line["wall_s"] + 9} for line in new(seconds=0.5)],
+        DISCARD,
+        "slower as a whole run",
+    ),
     "slow start": (ACCURACY, new(start=6.0), DISCARD, "slower as a whole run (new by"),
     "slow first epoch": (ACCURACY, new(seconds=[3.0, 1.0, 1.0]), DISCARD, "slower as a whole run (new by"),
     "slow end": (ACCURACY, new(end=4.0), DISCARD, "slower as a whole run (new by"),
@@ -103,6 +140,31 @@ def test_worse_version_is_not_kept(compare, metrics, worse, status, reason):
     said = compare(base, worse)
     assert said.status == status, said.out
     assert reason.lower() in said.out.replace("\n", " ").lower()
+
+
+OF_BOTH = {
+    "a faster device": ({"device_model": "A100"}, {"device_model": "H100"}, "hardware of base: model A100"),
+    "more threads": ({"threads": 1}, {"threads": 8}, "hardware of base: threads 1"),
+    "easier data": ({"data": "cifar10"}, {"data": "cifar10-synthetic"}, "data set of base: name cifar10"),
+    "half of the examples": ({"examples": 1000}, {"examples": 500}, "base count 3000 examples, those of new 1500"),
+    "examples not counted": ({"examples": 1000}, {}, "base count 3000 examples, those of new 0"),
+    "made-up tokens": ({"units/tokens": 1000}, {"units/tokens": 2000}, "base count 3000 tokens, those of new 6000"),
+    "half of the steps": ({"steps": 100}, {"steps": 50}, "base count 300 steps, those of new 150"),
+}
+
+
+@pytest.mark.parametrize(("base", "worse", "reason"), OF_BOTH.values(), ids=OF_BOTH)
+def test_different_job_is_not_kept(compare, base, worse, reason):
+    said = compare([{**line, **base} for line in rows()], [{**line, **worse} for line in new(seconds=0.5)])
+    assert said.status == UNDECIDED and reason.lower() in said.out.replace("\n", " ").lower(), said.out
+
+
+@pytest.mark.parametrize("fields", [{"seconds": [5.0, 1.0, 1.0]}, {"seconds": [3.0, 3.0, 1.0], "warmup": 2}])
+def test_all_epochs_are_compared_if_whole_runs_have_no_time(compare, fields):
+    """A first epoch that is slow, and one that is called a warm-up."""
+    sides = [rows(), ({**line, "warmup_epochs": fields.get("warmup", 1)} for line in new(seconds=fields["seconds"]))]
+    said = compare(*([{name: line[name] for name in line if name != "wall_s"} for line in side] for side in sides))
+    assert said.status == DISCARD and "slower as a whole run" in said.out, said.out
 
 
 def test_same_version_is_kept(compare):

@@ -93,6 +93,14 @@ def test_a_lower_accuracy_ends_all_repeats(compare, tmp_path):
     assert len({change["speed"]["runs"] for change in changes}) == 1
 
 
+@pytest.mark.parametrize("accuracy", ["40.0", "1.4"])
+def test_an_accuracy_of_a_different_scale_is_not_kept(compare, tmp_path, accuracy):
+    """40% is less than 0.5, and 1.4 is no fraction."""
+    write(tmp_path / "new", seconds=0.9, train=TRAIN.replace('"val/accuracy": 0.5', f'"val/accuracy": {accuracy}'))
+    said = compare("--where", "batch_size=4", "--repeats", "4")
+    assert said.status == 5 and "val/accuracy of new is read as percent" in " ".join(said.lines).lower(), said.out
+
+
 def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
     def started():
         told = events_of(tmp_path / "raybench-results" / "mine~compare")
