@@ -45,9 +45,7 @@ def command(address: str | None, measure: bool, results: str) -> None:
         rows = list(_measured(nodes[0], Path(results), is_busy))
         print_list(console, ("device", "rate", "value", "compared"), rows)
         if is_busy:
-            console.print(
-                f"Other programs used {load} before: the rates may be too low, and are not kept.", soft_wrap=True
-            )
+            console.print(f"Other programs used {load}: the rates may be too low, and are not kept.", soft_wrap=True)
         return
     for node in nodes:
         console.print(f"{node.name}, Python {node.python}", style="italic", soft_wrap=True)
