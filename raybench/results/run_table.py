@@ -579,6 +579,12 @@ class Run:
         for name in vars(self).keys() - FIELDS:
             delattr(self, name)
 
+    def changed(self, **values: Any) -> Run:
+        """Return a copy with these values of fields; `dataclasses.replace` takes five times as long."""
+        run = object.__new__(Run)
+        vars(run).update({name: value for name, value in vars(self).items() if name in FIELDS}, **values)
+        return run
+
     # Where it ran, and whether it counts
 
     @property
