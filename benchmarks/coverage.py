@@ -39,6 +39,7 @@ Noise = Callable[[np.random.Generator, int, int], Array]
 
 EPOCHS = 5
 METRIC = "val/accuracy"
+SLOW_STATE = 1.3
 
 
 def _runs(cv: float) -> Noise:
@@ -73,8 +74,39 @@ def _slow_epochs(rng: np.random.Generator, n: int, k: int) -> Array:
     return np.median(epochs, axis=0)
 
 
-def _slow_runs(rng: np.random.Generator, n: int, k: int) -> Array:
-    return rng.normal(0, 0.03, (n, k)) + math.log(1.5) * (rng.random((n, k)) < 0.05)
+def _slow_runs(factor: float) -> Noise:
+    return lambda rng, n, k: rng.normal(0, 0.03, (n, k)) + math.log(factor) * (rng.random((n, k)) < 0.05)
+
+
+def _memory(rng: np.random.Generator, n: int, k: int) -> Array:
+    """Runs in the order of time, with an autocorrelation of 0.8 from one to the next."""
+    values = rng.normal(0, 0.03, n * k)
+    for number in range(1, n * k):
+        values[number] = 0.8 * values[number - 1] + 0.6 * values[number]
+    return values
+
+
+def _states(rng: np.random.Generator, n: int, k: int) -> Array:
+    """Runs in the order of time on a machine that changes between two states, one of them 1.3x as slow."""
+    changes = rng.random(n * k) < 0.1
+    return math.log(SLOW_STATE) * ((changes.cumsum() + rng.integers(2)) % 2) + rng.normal(0, 0.01, n * k)
+
+
+def _shuffled(series: Noise) -> Noise:
+    return lambda rng, n, k: _in_time(rng, series(rng, n, k), n, k)
+
+
+def _in_fixed_order(series: Noise) -> Noise:
+    return lambda rng, n, k: series(rng, n, k).reshape(n, k)
+
+
+def _two_states(rng: np.random.Generator, n: int, k: int) -> Array:
+    return math.log(SLOW_STATE) * rng.integers(0, 2, (n, k)) + rng.normal(0, 0.01, (n, k))
+
+
+def _states_of_devices(rng: np.random.Generator, n: int, k: int) -> Array:
+    of_device = rng.integers(0, 2, (n, 2))[:, (np.arange(k) >= k / 2).astype(int)]
+    return math.log(SLOW_STATE) * of_device + rng.normal(0, 0.01, (n, k))
 
 
 def _unequal(rng: np.random.Generator, n: int, k: int) -> Array:
@@ -101,11 +133,18 @@ FAMILIES: dict[str, Noise] = {
     "linear drift 10%": _drift,
     "random walk 4%": _walk,
     "5% of epochs 3x": _slow_epochs,
-    "5% of runs 1.5x": _slow_runs,
+    "5% of runs 1.5x": _slow_runs(1.5),
+    "5% of runs 3x": _slow_runs(3.0),
     "unequal noise 1:6": _unequal,
     "one noisy of all": _one_noisy,
     "t with 3 df": _heavy_tails,
     "device x repeat 2%": _device_repeat,
+    "device x repeat 1.3x": _states_of_devices,
+    "bimodal runs 1.3x": _two_states,
+    "memory 0.8": _shuffled(_memory),
+    "memory, fixed order": _in_fixed_order(_memory),
+    "states 1.3x": _shuffled(_states),
+    "states, fixed order": _in_fixed_order(_states),
 }
 """Every family of noise by its name; of runs with a different cv all intervals are as much wider."""
 
@@ -119,11 +158,9 @@ class Grid:
     Args:
         shape: numbers of values of its axes.
         differs: whether values of the axes differ in speed.
-        hosts: number of machines on which every repeat runs, each with a speed of its own; 1 for the usual case.
     """
 
-    def __init__(self, shape: Sequence[int], differs: bool, hosts: int = 1) -> None:
-        self.hosts = hosts
+    def __init__(self, shape: Sequence[int], differs: bool) -> None:
         names = ("device", "batch_size", "weight_decay")[: len(shape)]
         self.points = [dict(zip(names, values, strict=True)) for values in product(*map(range, shape))]
         steps = (0.5, 0.2, 0.0)
@@ -136,17 +173,12 @@ class Grid:
     def draw(self, rng: np.random.Generator, noise: Noise, repeats: int) -> list[Measured]:
         """Return the runs of one draw."""
         k = len(self.points)
-        of_host = rng.normal(0, 0.05, (self.hosts, k)) if self.hosts > 1 else np.zeros((1, k))
-        logs = [self.truth + noise(rng, repeats, k) + of_host[host] for host in range(self.hosts)]
+        logs = self.truth + noise(rng, repeats, k)
         measured = [
             Measured(
                 index,
                 point,
-                times=tuple(
-                    Sample(repeat, float(logs[host][repeat, index]), str(host), 2.0 * repeat, 2.0 * repeat + 1)
-                    for host in range(self.hosts)
-                    for repeat in range(repeats)
-                ),
+                times=tuple(_sample(repeat, float(logs[repeat, index])) for repeat in range(repeats)),
             )
             for index, point in enumerate(self.points)
         ]
@@ -177,12 +209,10 @@ class Counts:
         return float(np.mean([claimed for claimed, _ in self.claims]))
 
 
-def simulate(
-    shape: Sequence[int], noise: Noise, repeats: int, draws: int, seed: int, differs: bool, hosts: int = 1
-) -> Counts:
+def simulate(shape: Sequence[int], noise: Noise, repeats: int, draws: int, seed: int, differs: bool) -> Counts:
     """Return the counts of one kind of grid and noise."""
     rng, counts = np.random.default_rng(seed), Counts()
-    grid = Grid(shape, differs, hosts)
+    grid = Grid(shape, differs)
     references = grid.matching.references
     for _ in range(draws):
         measured = grid.draw(rng, noise, repeats)
@@ -222,10 +252,6 @@ def coverage_table(draws: int, seed: int, repeats: Sequence[int] = (2, 3, 4, 5, 
                 counts = simulate(GRIDS[grid], noise, n, draws, seed, differs=True)
                 shown = [f"{100 * counts.coverage(kind):.1f}" for kind in ("pair", "effect", "best")]
                 lines.append(f"{name:<24}{grid:<8}{n:>3}{shown[0]:>7}{shown[1]:>8}{shown[2]:>7}")
-    for hosts in () if only else (2, 3, 5):
-        counts = simulate(GRIDS["2x3"], _runs(0.01), 3, draws, seed, differs=True, hosts=hosts)
-        shown = [f"{100 * counts.coverage(kind):.1f}" for kind in ("pair", "effect", "best")]
-        lines.append(f"{f'{hosts} machines, sd 5%':<24}{'2x3':<8}{3:>3}{shown[0]:>7}{shown[1]:>8}{shown[2]:>7}")
     return lines
 
 
@@ -234,7 +260,7 @@ def null_table(draws: int, seed: int, only: str = "") -> list[str]:
     lines = [f"{'claimed, %':<24}{'grid':<8}{'n':>3}{'a ratio':>9}{'a dependence':>14}{'either':>8}"]
     for name, noise in FAMILIES.items():
         for grid in ("2x3x3", "6", "6x3") if only in ("", name) else ():
-            for n in (3, 5):
+            for n in (2, 3, 5):
                 claims = np.array(simulate(GRIDS[grid], noise, n, draws, seed, differs=False).claims)
                 shown = [100 * float(each.mean()) for each in (claims[:, 0], claims[:, 1], claims.any(axis=1))]
                 lines.append(f"{name:<24}{grid:<8}{n:>3}{shown[0]:>9.1f}{shown[1]:>14.1f}{shown[2]:>8.1f}")
@@ -351,6 +377,7 @@ def scaling(noise: Noise, amounts: Sequence[int], share: float, n: int, draws: i
             Measured(i, {"count": each}, times=tuple(_sample(repeat, float(logs[repeat, i])) for repeat in range(n)))
             for i, each in enumerate(amounts)
         ]
+        measured = with_candidates(measured)
         rows = effects(measured, Matching(measured, {}), ())
         efficiency = next(row.efficiency for row in rows if row.value == amounts[-1])
         if efficiency:

@@ -1,6 +1,6 @@
 """What does a grid lose if one of its processes is killed? SIGKILL at seeded random moments, then the same command.
 
-    python benchmarks/kills.py [--kills 30] [--seed 0] [--parent shell|init] [--targets raylet,gcs] [--folder DIR]
+    python benchmarks/kills.py [--kills 30] [--seed 0] [--parent shell|init] [--second-node] [--targets raylet,gcs]
 
 The real command runs a grid of eight short trials. Its driver, the process of Ray, Tune's actor of a trial, the node's
 actor, a trial, and Ray's raylet, agent and GCS server are killed in turn; the same command follows until the grid is
@@ -14,7 +14,9 @@ environment, as careless code does. Counted are:
 - silent: deaths of Ray that were not reported within 30 s, with the remedy and exit status 1;
 - left: processes 5 s after a command's end, and temporary files when a grid is done.
 
-`--parent init` starts the command so that its parent is process 1, as after `nohup … &` and logout.
+`--parent init` starts the command so that its parent is process 1, as after `nohup … &` and logout. `--second-node`
+runs it on a cluster of two nodes with an address each (Linux namespaces, as root), kills what runs on either, and the
+second node as a whole, which comes back at once.
 """
 
 from __future__ import annotations
@@ -35,7 +37,11 @@ from pathlib import Path
 
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from support.two_nodes import TwoNodes, missing
+
 TARGETS = ("driver", "ray process", "tune's actor", "node's actor", "trial", "raylet", "agent", "gcs")
+CLUSTER_TARGETS = (*TARGETS[:5], "second node's trial", "second node's actor", "second node")
 RAY_TARGETS = ("ray process", "raylet", "agent", "gcs")
 PROGRAMS = {"raylet": "/raylet/raylet", "agent": "ray::DashboardAgent", "gcs": "/gcs/gcs_server"}
 ACTOR = "ray::GridTrial"
@@ -94,7 +100,7 @@ os.setsid()
 open("pid.new", "w").write(str(os.getpid()))
 os.rename("pid.new", "pid")
 from raybench.cli import main
-sys.argv[1:] = ["grid", "kills.yaml", "--results", "results"]
+sys.argv[1:] = ["grid", "kills.yaml", "--results", "results", *sys.argv[2:]]
 try:
     status = main()
 except SystemExit as end:
@@ -104,31 +110,32 @@ open("status", "w").write(str(status or 0))
 """Runs the command and keeps its exit status, which nobody can wait for if process 1 is its parent."""
 
 
-def commands(root: int) -> dict[psutil.Process, list[str]]:
-    """A process and its descendants, with their command lines."""
-    found: dict[psutil.Process, list[str]] = {}
-    with suppress(psutil.Error):
-        leader = psutil.Process(root)
-        for process in (leader, *leader.children(recursive=True)):
-            with suppress(psutil.Error):
-                found[process] = process.cmdline()
-    return found
+def commands(*roots: int) -> dict[psutil.Process, list[str]]:
+    """Processes and their descendants, with their command lines."""
+    lines: dict[psutil.Process, list[str]] = {}
+    for root in roots:
+        with suppress(psutil.Error):
+            leader = psutil.Process(root)
+            for process in (leader, *leader.children(recursive=True)):
+                with suppress(psutil.Error):
+                    lines[process] = process.cmdline()
+    return lines
 
 
-def find(target: str, driver: int) -> psutil.Process | None:
-    """The process that a kill is meant for; None if there is none now."""
-    family = commands(driver)
-    if target == "driver":
+def find(target: str, *roots: int) -> psutil.Process | None:
+    """The process that a kill is meant for, among these and their descendants; None if there is none now."""
+    family = commands(*roots)
+    if target in ("driver", "second node"):
         return next(iter(family), None)
     servers = {process for process, line in family.items() if "raybench.execution.fork_server" in line}
     with suppress(psutil.Error):
         if target == "ray process":
             return next((each for each, line in family.items() if "raybench.execution.ray_process" in line), None)
-        if target == "trial":
+        if target.endswith("trial"):
             return next((each for each in servers if each.parent() in servers), None)
         if target == "tune's actor":
             return next((each for each, line in family.items() if line and line[0].startswith(ACTOR)), None)
-        if target == "node's actor":
+        if target.endswith("actor"):  # of a node
             return next((each.parent() for each in servers if each.parent() not in servers), None)
         return next(
             (each for each, line in family.items() if line and line[0].strip().endswith(PROGRAMS[target])), None
@@ -159,6 +166,7 @@ class Kills:
         self.commands, self.grids, self.noticed_s = 0, 0, []
         self.typical_s = 20.0
         self.temporary = Path(tempfile.gettempdir()) / f"rk-{os.getpid()}"
+        self.cluster: TwoNodes | None = None
 
     def fault(self, kind: str, what: object) -> None:
         """Count something that must not be."""
@@ -168,6 +176,21 @@ class Kills:
     def run(self) -> None:
         """Run grids until there were enough kills and the last grid is done."""
         self.temporary.mkdir(exist_ok=True)
+        if self.options.second_node:
+            self.options.folder.mkdir(parents=True, exist_ok=True)
+            self.cluster = TwoNodes(Path(tempfile.mkdtemp()), self.options.folder)
+            self.cluster.environ["TMPDIR"] = str(self.temporary)
+            self.cluster.start_head()
+            self.cluster.start_second()
+        try:
+            self.run_grids()
+        finally:
+            if self.cluster:
+                self.cluster.close()
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+    def run_grids(self) -> None:
+        """Run grids, and look at what each leaves."""
         while self.kills.total() < self.options.kills:
             grid = self.options.folder / f"grid-{self.grids}"
             grid.mkdir(parents=True)
@@ -186,12 +209,23 @@ class Kills:
                     shutil.rmtree(path, ignore_errors=True)
             if self.faults.total() == faults_before:
                 shutil.rmtree(grid)
-        shutil.rmtree(self.temporary, ignore_errors=True)
+
+    def roots(self, target: str, driver: psutil.Process) -> list[int]:
+        """The processes among whose descendants a target is."""
+        if self.cluster is None or target in ("driver", "ray process"):
+            return [driver.pid]
+        if target.startswith("second node"):
+            return self.cluster.processes_of_second()
+        return [driver.pid, self.cluster.head]
 
     def command(self, grid: Path) -> bool:
         """Run the command once, with kills; return whether the grid is done."""
         environ = {**os.environ, "TMPDIR": str(self.temporary), "RAYBENCH_KILLS": str(grid)}
         environ.pop("MLFLOW_TRACKING_URI", None)
+        address: list[str] = []
+        if self.cluster:
+            environ |= {name: value for name, value in self.cluster.environ.items() if name.startswith("RAY_")}
+            address = ["--address", self.cluster.address]
         for name in ("pid", "status"):
             (grid / name).unlink(missing_ok=True)
         before = completed(grid)
@@ -199,7 +233,11 @@ class Kills:
         begun, output = time.monotonic(), grid / "output.txt"
         with output.open("ab") as out:
             process = subprocess.Popen(
-                [sys.executable, "-c", COMMAND, self.options.parent], cwd=grid, env=environ, stdout=out, stderr=out
+                [sys.executable, "-c", COMMAND, self.options.parent, *address],
+                cwd=grid,
+                env=environ,
+                stdout=out,
+                stderr=out,
             )
         while not (grid / "pid").exists():
             time.sleep(0.02)
@@ -219,9 +257,14 @@ class Kills:
             seen |= set(commands(driver.pid)) | family
             words = len(output.read_text())
             with suppress(psutil.Error):
-                victim.kill()
+                if self.cluster and target == "second node":
+                    self.cluster.kill_second()
+                else:
+                    victim.kill()
                 self.kills[target] += 1
                 print(f"kill {self.kills.total():>3}: {target} after {time.monotonic() - begun:.1f} s", flush=True)
+            if self.cluster and target == "second node":
+                self.cluster.start_second()
             if target in RAY_TARGETS:
                 self.wait_for_notice(driver, output, words, target)
             if target in (*RAY_TARGETS, "driver"):  # the command ends
@@ -253,14 +296,15 @@ class Kills:
     @property
     def targets(self) -> list[str]:
         """What is killed in turn."""
-        return self.options.targets.split(",")
+        default = CLUSTER_TARGETS if self.options.second_node else TARGETS
+        return self.options.targets.split(",") if self.options.targets else list(default)
 
     def wait_for(self, target: str, driver: psutil.Process, begun: float) -> psutil.Process | None:
         """Wait for the moment of the next kill; return its victim, or None if the command ends before."""
         chance = random.Random(f"{self.options.seed}/{self.kills.total()}").random()
         moment = begun + chance * self.typical_s if target == "driver" else None
         while running(driver):
-            victim = find(target, driver.pid)
+            victim = find(target, *self.roots(target, driver))
             if moment is None and victim:
                 moment = time.monotonic() + (10 if target in RAY_TARGETS else 2) * chance
             if moment is not None and victim and time.monotonic() >= moment:
@@ -293,6 +337,8 @@ class Kills:
 
     def look_at_mlflow(self, grid: Path) -> None:
         """Look for runs without an end and for doubled entries."""
+        if not (grid / "results").exists():  # killed before anything ran
+            return
         with sqlite3.connect(f"file:{grid / 'results' / 'mlflow.db'}?mode=ro", uri=True) as store:
             for run in store.execute("select run_uuid, name from runs where status = 'RUNNING'"):
                 self.fault("RUNNING", run)
@@ -313,15 +359,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--targets", default=",".join(TARGETS), help="what is killed in turn")
+    parser.add_argument("--targets", help="what is killed in turn, with commas")
     parser.add_argument("--parent", choices=("shell", "init"), default="shell", help="parent of the command")
+    parser.add_argument("--second-node", action="store_true", help="on a cluster of two nodes")
     parser.add_argument("--folder", type=Path, help="for the grids; those with a fault are kept")
     options = parser.parse_args()
     options.folder = (options.folder or Path(tempfile.mkdtemp(prefix="kills-"))).absolute()
+    if options.second_node and (reason := missing()):
+        sys.exit(reason)
     kills, begun = Kills(options), time.monotonic()
     kills.run()
     by_target = ", ".join(f"{count} {target}" for target, count in kills.kills.items())
-    print(f"{kills.kills.total()} kills ({by_target}), parent {options.parent}, seed {options.seed}:")
+    where = ", two nodes" if options.second_node else ""
+    print(f"{kills.kills.total()} kills ({by_target}), parent {options.parent}{where}, seed {options.seed}:")
     print(f"{kills.grids} grids of {TRIALS} trials, {kills.commands} commands, {time.monotonic() - begun:.0f} s")
     print(", ".join(f"{name} {kills.faults[name]}" for name in FAULTS))
     if kills.noticed_s:

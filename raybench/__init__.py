@@ -150,7 +150,9 @@ def report(source: Results | str | Path | Sequence[str | Path], options: ReportO
     from raybench.reporting.page import page
     from raybench.reporting.results import Results
 
-    if isinstance(source, Results) and not (options.baseline or options.prices or options.unit):
+    if isinstance(source, Results) and not (
+        options.baseline or options.prices or options.unit or options.these_machines
+    ):
         made = source.report
     elif isinstance(source, Results):
         made = from_grid(source.grid, options)

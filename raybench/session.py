@@ -326,7 +326,8 @@ class Session:
         """The request of the plan, without passwords in URIs."""
         request = request_of(self._plan)
         limits = vars(self._limits) if self._limits else None
-        return replace(request, text=mask(request.text), description=mask(request.description), limits=limits)
+        request = replace(request, limits=limits, these_machines=self._options.these_machines)
+        return replace(request, text=mask(request.text), description=mask(request.description))
 
     def report(self) -> Report:
         """Return the report of the grid; built once, since only warnings can be added afterwards."""

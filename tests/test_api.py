@@ -221,7 +221,7 @@ def test_wrong_use_is_one_line(call, message):
 
 
 def test_comparison_has_known_ratio(contract):
-    contract = contract.with_baseline(device="cpu")
+    contract = contract.for_these_machines.with_baseline(device="cpu")
     rows = contract.comparison.set_index("device")
     assert [round(rows.loc["other", name], 2) for name in ("ratio", "low", "high")] == [2.02, 1.97, 2.08]
     assert rows.loc["other", ["reference", "completed"]].tolist() == ["cpu", 3]
@@ -242,7 +242,7 @@ def test_tables_have_the_described_columns(contract):
 
 
 def test_notebook_shows_answer_effects_and_figure(contract):
-    contract = contract.with_baseline(device="cpu")
+    contract = contract.for_these_machines.with_baseline(device="cpu")
     html = contract._repr_html_()
     assert "2.02x" in html and "other vs. cpu" in html and "<svg" in html
     assert "2.02x" in str(contract) and "s/epoch" in str(contract)

@@ -18,6 +18,7 @@ from raybench.analysis.effects import effects
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import findings
 from raybench.analysis.intervals import Sample
+from raybench.analysis.machines import machine_speeds
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     ENERGY_TO_TARGET,
@@ -118,6 +119,8 @@ class Grid:
             best=tuple(bests),
             effects=made_effects,
             scalings=tuple(scalings(measured, matching, made_effects)),
+            machine_speeds=tuple(machine_speeds(measured)),
+            these_machines=request.these_machines,
             status=_status(configurations, request.part, notes(measured, matching, request)),
             metric=metric,
             synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
@@ -166,6 +169,7 @@ class Grid:
             quality=summary,
             metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
             hardware=hardware_text(content.device),
+            machines=len({run.machine_name for run in runs} - {""}),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
             total_price=price_of(total_s, cell.price_per_hour),

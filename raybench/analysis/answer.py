@@ -83,16 +83,29 @@ class Ratio(Summary):
         paired: whether the runs are compared repeat by repeat.
         holds_if_no_miss: the interval of times to a target is of successful runs only, and so few that misses may not
             have been seen: the difference is then not significant, whatever the interval.
+        these_low, these_high: ends of the interval for these machines alone, if it is about models of device.
+        machines: number of machines of both sides together.
+        machine_sd: standard deviation of the log speeds of machines of a model that it allows for; 0 if it does not.
     """
 
     other_runs: int = 1
     paired: bool = False
     holds_if_no_miss: bool = False
+    these_low: float | None = None
+    these_high: float | None = None
+    machines: int = 1
+    machine_sd: float = 0.0
 
     @property
     def is_significant(self) -> bool:
         """Whether it excludes 1, and that does not only hold if no run misses the target."""
         return self.excludes(1) and not self.holds_if_no_miss
+
+    @property
+    def is_of_these_machines(self) -> bool:
+        """Whether it is shown for the machines of the runs, and not for their models."""
+        low, high = self.these_low, self.these_high
+        return low is not None and high is not None and not low <= 1 <= high and not self.excludes(1)
 
 
 @dataclass(frozen=True)
@@ -217,6 +230,7 @@ class Configuration:
         limited_share: fraction of the device's measured peak, or of the time for input.
         communication: share of a step's time in which ranks exchange gradients; None if unknown.
         medians: over its completed runs, of the columns of runs that a report shows (`raybench.results.run_table`).
+        machines: number of machines of its completed runs; 0 if not known.
         cautions: marks (letters) of the cautions that concern it, as in `Trust.cautions`.
     """
 
@@ -253,6 +267,7 @@ class Configuration:
     limited_share: float | None = None
     communication: float | None = None
     medians: Mapping[str, float] = field(default_factory=dict)
+    machines: int = 0
     cautions: tuple[str, ...] = ()
 
     @property
@@ -268,6 +283,7 @@ class EffectPart:
     axis: str
     value: Any
     speed: Ratio | None
+    efficiency: Ratio | None = None
 
 
 @dataclass(frozen=True)
@@ -406,6 +422,25 @@ class Caution:
     too_long: float | None = None
 
 
+@dataclass(frozen=True)
+class Machine:
+    """A machine with the speed of its runs.
+
+    Attributes:
+        device: the device's name in the grid.
+        others: number of other machines of its model with the same configurations.
+        speed: relative to the mean of these, with an interval for these machines alone; None without any.
+        is_slow: whether it is slower than machines of one model usually are.
+    """
+
+    name: str
+    device: str
+    runs: int
+    others: int = 0
+    speed: Ratio | None = None
+    is_slow: bool = False
+
+
 class TrustLevel(StrEnum):
     """The color of the trust mark."""
 
@@ -466,6 +501,8 @@ class Answer:
         effects: rows of the table of effects, largest effect first.
         scalings: of the axes that are amounts of hardware.
         clock: what an epoch of a command is, with the start-up that is left out, as a sentence; empty without commands.
+        machine_speeds: the machines of its runs, the slowest first; those with several models are several.
+        these_machines: whether intervals are about these machines, and not about their models of device.
         decision: of a comparison of two versions, in sentences that replace those on the best; else empty.
     """
 
@@ -481,6 +518,8 @@ class Answer:
     status: Status
     trust: Trust = field(default_factory=lambda: Trust(TrustLevel.CLEAR))
     scalings: tuple[Scaling, ...] = ()
+    machine_speeds: tuple[Machine, ...] = ()
+    these_machines: bool = False
     decision: tuple[str, ...] = ()
     metric: str = ""
     synthetic_data: str = ""

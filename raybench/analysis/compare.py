@@ -13,6 +13,7 @@ from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
+from raybench.analysis.machines import effect
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
     TIME,
@@ -280,8 +281,9 @@ class _Judge:
         if base.untimed or (new and new.untimed):
             return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         floor = max(each.rounding(TIME) for each in (base, new) if each)
-        if new is None or (slowdown := difference(times[1], times[0], floor)) is None:
+        if new is None or (found := effect(quantity, [(new, base)], floor)) is None:
             return change
+        slowdown = found.mean
         runs = min(map(len, times))
         speed = as_ratio(replace(slowdown, value=-slowdown.value), (len(times[1]), len(times[0])))
         if bounds := self._bounds(slowdown):

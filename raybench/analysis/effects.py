@@ -5,23 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import geometric_mean
 from typing import Any
 
 from raybench.analysis.answer import Effect, EffectPart, Ratio
 from raybench.analysis.intervals import EffectEstimate, holm
 from raybench.analysis.matching import JOB_AXES, Matching, amount
-from raybench.analysis.measured import ENERGY, TIME, TIME_TO_TARGET, Measured
-from raybench.analysis.ratios import Pairs, as_difference, as_ratio, effect_on, quality_effect, scaled
+from raybench.analysis.measured import ENERGY, TIME, TIME_TO_TARGET, Measured, Pairs
+from raybench.analysis.ratios import as_difference, as_ratio, effect_on, quality_effect, scaled
 from raybench.analysis.targets import target_ratio
 from raybench.core.text import format_value
 from raybench.devices import hosted
 
 DEPENDENCE_ALPHA = 0.01
 """Level of all tests of dependence together; with that of the best configuration, 5% for a whole report."""
-
-LEAST_OPPOSITE = 1.1
-"""With one run each, sets contradict one another if one is this much faster and one this much slower."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +68,19 @@ def effects(
     return sorted(made, key=lambda each: -largest[each.axis])
 
 
-def _cost_effect(quantity: str, pairs: Pairs) -> EffectEstimate | None:
+def _cost_effect(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
     """Return the effect on the logs of costs: of the others ÷ the own."""
-    return effect_on(quantity, [(other, own) for own, other in pairs])
+    return effect_on(quantity, [(other, own) for own, other in pairs], is_choice)
+
+
+def _efficiency(pairs: Pairs, amounts: tuple[float, float] | None, runs: tuple[int, int]) -> Ratio | None:
+    """Return the speed-up ÷ increase of the amount; None without amounts.
+
+    Amounts are not chosen by their results, so its interval is that of one comparison.
+    """
+    if amounts is None or (alone := _cost_effect(TIME, pairs, is_choice=False)) is None:
+        return None
+    return scaled(as_ratio(alone.mean, runs), amounts[1] / amounts[0])
 
 
 def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str]) -> dict[int, str]:
@@ -81,16 +89,19 @@ def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str
     Holm's correction is over all tests of the report.
     """
     probabilities: dict[tuple[int, str], float] = {}
-    for number, row in enumerate(rows):
-        main = row.quality.get(metrics[0]) if metrics else None
-        for table in (each.table for each in (row.speed, main) if each and each.table):
-            for axis in matching.axes:
-                groups = [format_value(own.axes.get(axis)) for own, _ in row.timed]
-                names = sorted(set(groups))
-                is_tested = axis != row.axis and axis not in matching.ties and len(groups) == table.values.shape[1]
-                if is_tested and len(names) > 1:
-                    p = table.dependence([names.index(group) for group in groups])
-                    probabilities[number, axis] = min(p, probabilities.get((number, axis), 1.0))
+    qualities = [row.quality.get(metrics[0]) if metrics else None for row in rows]
+    for found in ([row.speed for row in rows], qualities):
+        tables = {number: each.table for number, each in enumerate(found) if each and each.table}
+        df = sum(table.df for table in tables.values())
+        residual = sum(table.ms_residual * table.df for table in tables.values()) / max(1, df)
+        for (number, table), axis in product(tables.items(), matching.axes):
+            row = rows[number]
+            groups = [format_value(own.axes.get(axis)) for own, _ in row.timed]
+            names = sorted(set(groups))
+            is_tested = axis != row.axis and axis not in matching.ties and len(groups) == table.values.shape[1]
+            if is_tested and len(names) > 1:
+                p = table.dependence([names.index(group) for group in groups], residual)
+                probabilities[number, axis] = min(p, probabilities.get((number, axis), 1.0))
     return dict(reversed(holm(probabilities, DEPENDENCE_ALPHA)))  # of several axes the one with the smallest
 
 
@@ -116,13 +127,10 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
     job_axis = next((axis for axis in JOB_AXES if axis in matching.axes), "") if has_jobs else ""
     axis, main = job_axis or depends_on or "", metrics[0] if metrics else ""
     ratios = [math.exp(each.value) for each in row.speed.sets] if row.speed else []
-    is_unknown = row.speed is not None and row.speed.table is None and row.speed.mean.error is None
-    opposite = is_unknown and min(ratios) < 1 / LEAST_OPPOSITE and max(ratios) > LEAST_OPPOSITE
-    opposite |= depends_on is not None and _changes_sign(row.speed)
+    opposite = row.speed is not None and row.speed.changes_sign
     least = min((len(each.times) or len(each.completed) for pair in row.timed or row.pairs for each in pair), default=0)
     runs = least, least
     points = [each.value for each in row.quality[main].sets] if main in row.quality else []
-    quality_opposite = depends_on is not None and _changes_sign(row.quality.get(main))
     speed = as_ratio(row.speed.mean, runs) if row.speed and not job_axis and not opposite else None
     amounts = _amounts(row) if speed else None
     prices = [(own.price_per_hour or 0.0, other.price_per_hour or 0.0) for own, other in row.timed]
@@ -136,17 +144,17 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
         runs=least,
         speed=speed,
         to_target=None if job_axis else _to_target(row.pairs),
-        efficiency=scaled(speed, amounts[1] / amounts[0]) if speed and amounts else None,
+        efficiency=_efficiency(row.pairs, amounts, runs),
         price=scaled(speed, 1 / dearer) if speed and dearer else None,
         energy=as_ratio(joules.mean, runs) if joules else None,
         least=min(ratios, default=None),
         most=max(ratios, default=None),
         varies=bool(axis) or opposite,
-        parts=_parts(row, axis) if axis else (),
+        parts=_parts(row, axis, _amounts(row)) if axis else (),
         quality={
             metric: as_difference(estimate.mean, metric, runs)
             for metric, estimate in row.quality.items()
-            if not (job_axis and len(estimate.sets) > 1) and not (metric == main and quality_opposite)
+            if not (job_axis and len(estimate.sets) > 1) and not (metric == main and estimate.changes_sign)
         },
         quality_least=min(points, default=None),
         quality_most=max(points, default=None),
@@ -158,21 +166,17 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
     )
 
 
-def _changes_sign(estimate: EffectEstimate | None) -> bool:
-    """Return whether sets have effects of both signs beyond noise."""
-    return bool(estimate and estimate.table and estimate.table.changes_sign())
-
-
-def _parts(row: _Row, axis: str) -> tuple[EffectPart, ...]:
+def _parts(row: _Row, axis: str, amounts: tuple[float, float] | None) -> tuple[EffectPart, ...]:
     """Return the effect by the value of the axis that it depends on."""
     groups: dict[str, list[tuple[Measured, Measured]]] = {}
     for own, reference in row.pairs:
         groups.setdefault(format_value(own.axes.get(axis)), []).append((own, reference))
     parts = []
     for pairs in groups.values():
-        runs = min(len(each.times) for pair in pairs for each in pair)
-        speed = as_ratio(part.mean, (runs, runs)) if (part := _cost_effect(TIME, pairs)) else None
-        parts.append(EffectPart(axis, pairs[0][0].axes.get(axis), speed))
+        least = min(len(each.times) for pair in pairs for each in pair)
+        runs = least, least
+        speed = as_ratio(part.mean, runs) if (part := _cost_effect(TIME, pairs)) else None
+        parts.append(EffectPart(axis, pairs[0][0].axes.get(axis), speed, _efficiency(pairs, amounts, runs)))
     return tuple(parts)
 
 
@@ -188,6 +192,8 @@ def _to_target(pairs: Pairs) -> Ratio | None:
         return ratios[0]
     tries = [each.tries for pair in pairs for each in pair]
     runs, found = min(map(len, tries)), _cost_effect(TIME_TO_TARGET, pairs)
+    if found and found.changes_sign:
+        return None
     if found and all(run.reached for own in tries for run in own):
         return as_ratio(found.mean, (runs, runs))
     return Ratio(geometric_mean(ratio.value for ratio in ratios), None, None, runs, runs)

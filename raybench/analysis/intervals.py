@@ -29,6 +29,12 @@ NOISIER = 0.01
 MOST_DF_OF_TWO = 4
 """Most degrees of freedom of an effect with 2 repeats: with 9, 93.6% are covered if a device's speed varies by 2%."""
 
+OPPOSITE_ALPHA = 0.1
+"""Level at which sets with effects of both signs have no mean."""
+
+LEAST_OPPOSITE = math.log(1.1)
+"""With one run each, sets contradict one another if one is this much above and one this much below 0, in logs."""
+
 MOST_REPEATS = 999
 """More repeats than this are not proposed."""
 
@@ -89,6 +95,9 @@ class Estimate:
         error: None without an interval.
         alpha: probability that its interval misses the true value.
         paired: whether it is a mean of differences within repeats.
+        alone: the same for the machines of the runs alone, if it is about their models of device.
+        machines: number of machines of both sides together.
+        machine_sd: standard deviation of the machines of a model that it allows for; 0 if it does not.
     """
 
     value: float
@@ -96,6 +105,9 @@ class Estimate:
     df: float = math.inf
     alpha: float = ALPHA
     paired: bool = False
+    alone: Estimate | None = None
+    machines: int = 1
+    machine_sd: float = 0.0
 
     def interval(self, alpha_factor: float = 1.0) -> tuple[float, float] | None:
         """Return the ends of the interval; None without one. A factor of 2 for alpha makes a 90% interval."""
@@ -120,8 +132,11 @@ class Estimate:
         if self.error is None or repeats < 2:
             return None
         probability = probability or 1 - self.alpha / 2
+        runs = self if self.alone is None else self.alone
+        machines = self.error**2 - (runs.error or 0.0) ** 2  # which more repeats do not reduce
         for more in range(repeats + 1, MOST_REPEATS + 1):
-            df, error = self.df * (more - 1) / (repeats - 1), self.error * math.sqrt(repeats / more)
+            df = self.df if self.alone else self.df * (more - 1) / (repeats - 1)
+            error = math.sqrt(max(machines, 0.0) + (runs.error or 0.0) ** 2 * repeats / more)
             if quantile(df, probability) * error <= half:
                 return more
         return None
@@ -334,6 +349,19 @@ class EffectEstimate:
     sets: tuple[Estimate, ...]
     table: TwoWayTable | None = None
 
+    @property
+    def changes_sign(self) -> bool:
+        """Whether sets have effects of both signs, and differ by more than noise: a mean would hide one of them.
+
+        The level is high, since a range states less than a mean. With one run each, the effects need to be large.
+        """
+        values = [each.value for each in self.sets]
+        limit = 0.0 if self.table or self.mean.error is not None else LEAST_OPPOSITE
+        if not min(values) < -limit or not max(values) > limit:
+            return False
+        lows, highs = zip(*(each.interval() or (each.value, each.value) for each in self.sets), strict=True)
+        return bool(min(highs) < 0 < max(lows) or (self.table and self.table.p_of_sets < OPPOSITE_ALPHA))
+
 
 class TwoWayTable:
     """Differences by repeat and matched set, and their mean squares.
@@ -378,27 +406,29 @@ class TwoWayTable:
         df, alpha = ((n - 1) * m, ALPHA) if n > 2 else (min(m, MOST_DF_OF_TWO), POOLED_ALPHA)
         return Estimate(value, math.sqrt(together / (n * m)), df, alpha, paired=True)
 
-    def dependence(self, groups: Sequence[int]) -> float:
-        """Return the p value of equal means in two or more groups of sets."""
+    def dependence(self, groups: Sequence[int], residual: float = 0.0) -> float:
+        """Return the p value of equal means in two or more groups of sets: Student's t of each two (Bonferroni).
+
+        The variance is the largest of three: the table's residual, that of several tables, which few runs can hardly
+        show, and that of the difference in each repeat, as runs that follow one another in every repeat are alike.
+        """
         n = len(self.values)
         sides = [self.values[:, [g == group for g in groups]] for group in sorted(set(groups))]
-        middle = float(self.values.mean())
-        between = n * sum(each.shape[1] * (float(each.mean()) - middle) ** 2 for each in sides) / (len(sides) - 1)
-        p = f_probability(between, self.ms_residual, len(sides) - 1, self.df)
-        if not self.is_unequal:
-            return p
-        # Also by a paired test of each two groups (Bonferroni), as the residual is not that of each.
-        gaps = [one.mean(axis=1) - other.mean(axis=1) for one, other in combinations(sides, 2)]
-        found = [f_probability(n * float(gap.mean()) ** 2, float(gap.var(ddof=1)), 1, n - 1) for gap in gaps]
-        return max(p, min(1.0, min(found) * len(found)))
+        found = []
+        for one, other in combinations(sides, 2):
+            gap = one.mean(axis=1) - other.mean(axis=1)
+            own, squares = float(gap.var(ddof=1)), n * float(gap.mean()) ** 2
+            pooled = max(self.ms_residual, residual) * (1 / one.shape[1] + 1 / other.shape[1])
+            p = f_probability(squares, max(own, pooled), 1, self.df)
+            # The residual is not that of each set, or a slow stretch from one repeat to the next is most of it.
+            found.append(max(p, f_probability(squares, own, 1, n - 1)) if self.is_unequal or n == 2 else p)
+        return min(1.0, min(found) * len(found))
 
-    def changes_sign(self) -> bool:
-        """Return whether sets have effects of both signs, beyond noise (Bonferroni)."""
+    @property
+    def p_of_sets(self) -> float:
+        """The p value of equal means of all sets."""
         n, m = self.values.shape
-        columns = self.values.mean(axis=0)
-        error = math.sqrt((self.ms_repeats + (m - 1) * self.ms_residual) / m / n)
-        half = quantile((n - 1) * (m - 1), 1 - ALPHA / (2 * m)) * error
-        return bool(columns.min() < -half and columns.max() > half)
+        return f_probability(n * float(self.values.mean(axis=0).var(ddof=1)), self.ms_residual, m - 1, self.df)
 
 
 def effect(pairs: Sequence[Pair], floor: float = 0.0, candidates: Candidates | None = None) -> EffectEstimate | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import fmean, median
 from typing import Any
 
@@ -16,6 +17,7 @@ from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
+from raybench.devices import hardware_key
 from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import Run, latest, training_s
@@ -35,6 +37,9 @@ TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
     "energy to target",
 )
 """Quantities by which configurations are compared, besides metrics: logs, of a unit of work or to the target."""
+
+NO_SOFTWARE = {"python", "raybench", "ray", "commit", "name", "machine_id", "boot", "pid"}
+"""What is recorded with the versions of a run and its host, and does not change the speed of its device."""
 
 FLOAT32_DIGITS = 6
 """Decimal digits that every 32-bit number keeps."""
@@ -100,6 +105,7 @@ class Measured:
         stops: whether its runs stop at the target, so that their quality only confirms it.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
         candidates: those of which the best is chosen, by quantity (`samples`).
+        machines: those of the grid; None if an interval is about the very machines of the runs, and not their models.
     """
 
     index: int
@@ -119,6 +125,30 @@ class Measured:
     attempts: tuple[Run, ...] = ()
     completed: tuple[Run, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
+    machines: Machines | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def model(self) -> str:
+        """The model of its device, or the device's name if that is not known; the same for all counts and threads."""
+        run = next(iter(self.completed or self.attempts), None)
+        name = str(self.axes.get("device", ""))
+        return hardware_key(run.cell.device) or run.profile or name if run else name
+
+    @cached_property
+    def software(self) -> Mapping[str, set[str]]:
+        """Its framework, driver, kernel and code, by name; empty if they were not recorded."""
+        values: dict[str, set[str]] = {}
+        for run in self.completed:
+            own = {**run.versions, **run.host, "driver": run.hardware.get("driver"), "code": run.cell.workload.digest}
+            for name, value in own.items():
+                if value and name not in NO_SOFTWARE:
+                    values.setdefault(name, set()).add(str(value))
+        return values if "kernel" in values else {}
+
+    @property
+    def has_one_software(self) -> bool:
+        """Whether its software is known, and the same in all runs."""
+        return bool(self.software) and all(len(values) == 1 for values in self.software.values())
 
     @property
     def ended(self) -> list[Run]:
@@ -141,8 +171,25 @@ class Measured:
         return self.roundings.get(quantity, 0.0)
 
 
-def with_candidates(configurations: Sequence[Measured], metrics: Iterable[str] = ()) -> list[Measured]:
-    """Return configurations with the candidates of their job; those by `metrics` if a budget makes these decide."""
+class Machines:
+    """The configurations of a grid whose answer is about models of device.
+
+    Attributes:
+        spreads: what the machines of each model differ by, as far as computed (`raybench.analysis.machines`).
+    """
+
+    def __init__(self, configurations: Sequence[Measured]) -> None:
+        self.configurations = configurations
+        self.spreads: dict[Any, Any] = {}
+
+
+Pairs = Sequence[tuple[Measured, Measured]]
+"""Configurations, each with the one that it is compared with."""
+
+
+def with_candidates(configurations: Sequence[Measured]) -> list[Measured]:
+    """Return configurations with the candidates of their job, by the quantities that a choice may follow."""
+    metrics = {name for each in configurations for name in each.qualities}
     quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
     of_jobs = {
         job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
@@ -294,8 +341,8 @@ def measure_all(attempts: Iterable[Run], request: GridRequest) -> tuple[list[Mea
     """Return the numbers of each requested configuration, and their unit of work."""
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
-    metrics = {name for each in measured for name in each.qualities} if request.budget else ()
-    return with_candidates(measured, metrics), grid.unit
+    machines = None if request.these_machines else Machines(measured)
+    return [replace(each, machines=machines) for each in with_candidates(measured)], grid.unit
 
 
 class _Measurement:
@@ -313,13 +360,14 @@ class _Measurement:
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self.unit = choose_unit(runs, request.unit)
         self._target, self._stopping = as_fraction(request.target), _stopping(request)
-        values: dict[str, list[float]] = {}
+        values: dict[str, set[float]] = {}
         for run in runs:
-            for name, value in run.last_metrics.items():
-                values.setdefault(name, []).append(value)
+            for name in run.last_metrics:
+                column = run.epochs.column("metrics", name, math.nan)
+                values.setdefault(name, set()).update(filter(math.isfinite, column))
         # The steps to which the source rounded seconds, and each metric.
         self._second = rounding(each for run in runs for each in run.timed_s)
-        self._steps = {name: rounding(listed) for name, listed in values.items()}
+        self._steps = {name: _step(name, different) for name, different in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
@@ -391,6 +439,13 @@ class _Measurement:
             (run.target_energy_j if reached else run.energy_j, whole_j),
             ((run.steady_s or 0.0) / seconds) ** 2 / 12 if seconds else 0.0,
         )
+
+
+def _step(metric: str, values: Collection[float]) -> float:
+    """Return the step to which the different values of a metric were rounded."""
+    step = rounding(values)
+    # Zeros at the end are not seen: one or two accuracies such as 0.9 are taken to be whole percents, or finer.
+    return min(step, 1 / PERCENT) if metric.endswith("/accuracy") and len(values) < 3 else step
 
 
 def _stopping(request: GridRequest) -> Stopping | None:

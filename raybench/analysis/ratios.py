@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
-from raybench.analysis import intervals
+from raybench.analysis import machines
 from raybench.analysis.answer import Difference, Ratio, Summary
 from raybench.analysis.intervals import EffectEstimate, Estimate, Sample, mean
-from raybench.analysis.measured import TIME, Measured
+from raybench.analysis.measured import TIME, Measured, Pairs
 
 ACCURACY_MARGIN = 0.01
 """Equivalence margin of accuracies: one point."""
 
-Pairs = Sequence[tuple[Measured, Measured]]
-"""Configurations, each with the one that it is compared with."""
 
-
-def effect_on(quantity: str, pairs: Pairs) -> EffectEstimate | None:
+def effect_on(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
     """Return a quantity of configurations minus that of the others; None if no pair has it.
 
     None also for a metric of runs that stop at their target, because it then only confirms it.
+
+    Args:
+        is_choice: whether the interval of one pair allows for a choice of the best among all configurations.
     """
-    sides = [
-        (own.samples(quantity), other.samples(quantity))
-        for own, other in pairs
-        if quantity not in own.qualities or not (own.stops or other.stops)
-    ]
-    floor = max((each.rounding(quantity) for pair in pairs for each in pair), default=0.0)
-    return intervals.effect(sides, floor, pairs[0][0].candidates.get(quantity) if pairs else None)
+    kept = [pair for pair in pairs if quantity not in pair[0].qualities or not any(each.stops for each in pair)]
+    return machines.effect(quantity, kept if is_choice else [(replace(one, candidates={}), two) for one, two in kept])
 
 
 def compared(own: Measured, other: Measured, quantity: str) -> Estimate | None:
@@ -50,13 +44,19 @@ def as_ratio(estimate: Estimate, runs: tuple[int, int] = (1, 1)) -> Ratio:
     """Return a difference of logs as a ratio."""
     ends = estimate.interval()
     low, high = map(_exp, ends) if ends else (None, None)
-    return Ratio(_exp(estimate.value), low, high, *runs, estimate.paired)
+    ratio = Ratio(_exp(estimate.value), low, high, *runs, estimate.paired)
+    ratio = replace(ratio, machines=estimate.machines, machine_sd=estimate.machine_sd)
+    if these := estimate.alone and estimate.alone.interval():
+        return replace(ratio, these_low=_exp(these[0]), these_high=_exp(these[1]))
+    return ratio
 
 
 def scaled(ratio: Ratio, factor: float) -> Ratio:
     """Return a ratio multiplied by a known factor."""
-    low, high = (None if end is None else end * factor for end in (ratio.low, ratio.high))
-    return replace(ratio, value=ratio.value * factor, low=low, high=high)
+    ends = ratio.low, ratio.high, ratio.these_low, ratio.these_high
+    low, high, these_low, these_high = (None if end is None else end * factor for end in ends)
+    value = ratio.value * factor
+    return replace(ratio, value=value, low=low, high=high, these_low=these_low, these_high=these_high)
 
 
 def cost_ratio(own: Measured, other: Measured, quantity: str = TIME, factor: float = 1.0) -> Ratio | None:

@@ -10,6 +10,7 @@ from statistics import fmean, geometric_mean
 from raybench.analysis import intervals
 from raybench.analysis.answer import Ratio, Summary
 from raybench.analysis.intervals import wilson
+from raybench.analysis.machines import allowance
 from raybench.analysis.measured import TIME_TO_TARGET, Measured, Try
 from raybench.analysis.ratios import cost_ratio
 
@@ -92,7 +93,11 @@ def target_ratio(own: Measured, other: Measured, quantity: str = TIME_TO_TARGET,
         return ratio
     below = math.hypot(math.log(highs[0] / first.value), math.log(second.value / second.low))
     above = math.hypot(math.log(first.value / first.low), math.log(highs[1] / second.value))
-    return replace(ratio, low=value * math.exp(-below), high=value * math.exp(above))
+    extra = allowance(own, other, quantity), 0.0
+    low, these_low = (value * math.exp(-math.hypot(below, each)) for each in extra)
+    high, these_high = (value * math.exp(math.hypot(above, each)) for each in extra)
+    ratio = replace(ratio, low=low, high=high)
+    return replace(ratio, these_low=these_low, these_high=these_high) if extra[0] else ratio
 
 
 def _holds_with_misses(ratio: Ratio, first: Expected, second: Expected) -> bool:

@@ -25,6 +25,7 @@ from raybench.analysis.answer import (
 )
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, kinds
+from raybench.analysis.machines import machine_cautions
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, assumes_work, changes_work, clock_of, seconds_per_unit
 from raybench.core.labels import axis_label, configuration_label
@@ -254,6 +255,7 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
         text = f"{few} runs each are too few to see rare failures of training: they could be {unseen}"
         yield Caution("few_runs", text)
     yield from _other_conditions(rows, measured)
+    yield from machine_cautions(answer.machine_speeds)
 
 
 def _of_work(answer: Answer, timed: Sequence[Measured], matching: Matching) -> Iterator[Caution]:

@@ -51,6 +51,8 @@ def progress(
         other = measured[reference or 0]
         estimate, repeats = compared(own, other, TIME), [{run.repeat for run in each.ended} for each in (own, other)]
         half, needed, count = estimate.half if estimate else None, None, len(set.intersection(*repeats))
+        if estimate and estimate.alone:  # more repeats say nothing about other machines of these models
+            estimate = estimate.alone
         reached = is_certain(own, other, request) if is_certain else _is_narrow(estimate, rule)
         is_final |= reached is Certainty.FINAL and count >= rule.at_least
         if estimate and half is not None:
@@ -115,7 +117,7 @@ def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest
         wide = [
             f"{each.label} {spread(each.half)} in {each.tried} repeats"
             for each in progress(measured, matching, request)
-            if not each.reached and each.half is not None and each.tried >= request.rule.at_least
+            if each.half is not None and each.half > request.rule.until and each.tried >= request.rule.at_least
         ]
         if wide:
             yield f"Ratios less certain than ±{percent(request.rule.until)}: {names_text(wide)}"

@@ -110,6 +110,9 @@ def with_keywords(
     return decorate
 
 
+THESE_MACHINES = "Compare these machines, and not their models of device, of which machines differ in speed."
+
+
 @dataclass(frozen=True, kw_only=True)
 class SharedOptions:
     """Options of running and of reporting."""
@@ -209,6 +212,7 @@ class GridOptions(PlanOptions):
         metavar="MINUTES",
         least=0,
     )
+    these_machines: bool = option(False, THESE_MACHINES)
     checks: bool = option(
         True,
         "",
@@ -249,3 +253,4 @@ class ReportOptions(SharedOptions):
         repeatable=True,
     )
     unit: str = option("", "The unit of rates and prices, such as tokens.", metavar="NAME")
+    these_machines: bool = option(False, THESE_MACHINES)

@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 PREFIX, LOCK = "rb-", ".lock"  # short, because a socket's path has at most 107 bytes
@@ -40,7 +41,7 @@ class Scratch:
     def close(self) -> None:
         """Remove the folder; repeated calls are allowed."""
         if self._lock >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
+            _remove(self.path)
             os.close(self._lock)
             self._lock = -1
 
@@ -67,8 +68,15 @@ def sweep() -> None:
         except OSError:
             continue
         if _take(lock):
-            shutil.rmtree(path, ignore_errors=True)
+            _remove(path)
         os.close(lock)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder; the next sweep tries again if a process that just ends has written there meanwhile."""
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):  # usually because it is gone
+        (path / LOCK).touch(mode=0o600)
 
 
 def _take(lock: int) -> bool:

@@ -58,6 +58,12 @@ def hardware_text(device: CellDevice) -> str:
     return f"{count:,} x {device.model}" if count > 1 else str(device.model)
 
 
+def hardware_key(device: CellDevice) -> str:
+    """The model of a device with its kind, the same for all kinds that compute on the host; empty if not known."""
+    kind = "host" if hosted(str(device.kind)) else device.kind
+    return "" if device.model in (None, MISSING) else f"{kind} {device.model}"
+
+
 def missing_precision(kind: str, precision: str) -> str | None:
     """Reason why a kind cannot compute in a precision; None if it can, and for an unknown kind."""
     if kind not in KINDS or precision in KINDS[kind].precisions:

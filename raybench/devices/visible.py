@@ -19,7 +19,7 @@ def selected(setting: str, devices: Sequence[Collection[str]]) -> dict[int, str]
     for name in map(str.strip, setting.split(",")):
         full_names = [name] if name in names else []
         if not full_names and name.startswith(UUIDS):
-            full_names = [each for each in names if each.startswith(name)]
+            full_names = [full_name for full_name in names if full_name.startswith(name)]
         if len(full_names) != 1:
             break
         for position, device in enumerate(devices):

@@ -240,18 +240,20 @@ def _check_memory(server: int, job: Job, trial: int) -> None:
     used, limit = dict[int, int](), job.memory_limit
     with contextlib.suppress(psutil.Error):
         family = psutil.Process(server).children(recursive=True)
-        for each in family if len(family) > 1 else ():
+        for member in family if len(family) > 1 else ():
             with contextlib.suppress(psutil.Error):  # it has just ended
-                used[each.pid] = each.memory_full_info().uss
+                used[member.pid] = member.memory_full_info().uss
     total = sum(used.values())
     if total > limit:
         message = f"its processes together used {size(total)}, more than memory_limit ({size(limit)})"
         error: dict[str, Any] = {"type": "OutOfMemory", "peak_bytes": total, "limit_bytes": limit}
         by_rank = Counter[int]()
-        for rank, process in _ranks(job, trial):
-            by_rank[rank] += used.get(process, 0)
+        for rank, pid in _ranks(job, trial):
+            by_rank[rank] += used.get(pid, 0)
         if by_rank:
-            message += ": " + ", ".join(f"rank {rank} {size(each)}" for rank, each in sorted(by_rank.items()))
+            message += ": " + ", ".join(
+                f"rank {rank} {size(used_bytes)}" for rank, used_bytes in sorted(by_rank.items())
+            )
             largest, most = by_rank.most_common(1)[0]
             error |= {"rank": largest} if 2 * most > total else {}
         elif job.cell.device.world_size > 1:
@@ -264,11 +266,11 @@ def _ranks(job: Job, trial: int) -> Iterator[tuple[int, int]]:
     with contextlib.suppress(psutil.Error):
         if ranks_of(job) > 1:
             for number, rank in enumerate(psutil.Process(trial).children()):
-                yield from ((number, each.pid) for each in (rank, *rank.children(recursive=True)))
+                yield from ((number, process.pid) for process in (rank, *rank.children(recursive=True)))
             return
-        for each in psutil.Process(trial).children(recursive=True):
-            if (of_launcher := rank_of(each.pid)) is not None:
-                yield of_launcher, each.pid
+        for process in psutil.Process(trial).children(recursive=True):
+            if (of_launcher := rank_of(process.pid)) is not None:
+                yield of_launcher, process.pid
 
 
 def _kill_session(leader: int) -> None:

@@ -179,21 +179,25 @@ class RayProcess:
 
     def probe(self, environments: Sequence[str]) -> list[tuple[Node, Mapping[str, float]]]:
         """Every node of the cluster with its environments, and the resources that Ray offers there."""
-        self.wait_started()
-        self.send("probe", environments=list(environments))
-        while True:
-            answer = self.next_message()
-            if answer and "nodes" in answer:
-                nodes: list[tuple[Node, Mapping[str, float]]] = answer["nodes"]
-                return nodes
+        nodes: list[tuple[Node, Mapping[str, float]]] = self._answer("probe", "nodes", environments=list(environments))
+        return nodes
 
     def starts_nodes(self) -> bool:
         """Return whether the cluster has an autoscaler."""
-        self.send("ask")
-        while True:
-            answer = self.next_message()
-            if answer and "starts_nodes" in answer:
-                return bool(answer["starts_nodes"])
+        return bool(self._answer("ask", "starts_nodes"))
+
+    def _answer(self, do: str, name: str, **request: Any) -> Any:
+        """Ask the child for something, and wait for its answer."""
+        try:
+            self.wait_started()
+            self.send(do, **request)
+            while not (message := self.next_message()) or name not in message:
+                pass
+        except ExecutionError as error:
+            if self._failure:  # such as a cluster that refuses the connection
+                raise
+            raise ExecutionError(f"{error}. Run the same command again.") from None
+        return message[name]
 
     def close(self) -> None:
         """Kill everything that the child has started, and remove its folder."""

@@ -133,16 +133,16 @@ class GridTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
 
     def _end_other_nodes(self) -> None:
         """Wait until the other nodes have ended, and end those that go on."""
-        others = self._streams[1:]
+        streams = self._streams[1:]
         deadline = time.monotonic() + END_S
-        while others and time.monotonic() < deadline:
-            ready, _ = ray.wait(others, num_returns=1, timeout=max(0.0, deadline - time.monotonic()))
+        while streams and time.monotonic() < deadline:
+            ready, _ = ray.wait(streams, num_returns=1, timeout=max(0.0, deadline - time.monotonic()))
             for stream in ready:
                 with suppress(*LOSSES):
                     for _ in stream:
                         pass
-                others.remove(stream)
-        for address in self._addresses[1:] if others else ():
+                streams.remove(stream)
+        for address in self._addresses[1:] if streams else ():
             with suppress(*LOSSES):
                 server = ray.get_actor(server_name(address))
                 ray.get(server.cancel.remote(self._key, TrialStatus.KILLED, "the trial has ended on its first node"))

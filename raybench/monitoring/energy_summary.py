@@ -88,8 +88,8 @@ def summarize_energy(readings: Sequence[Reading], epochs: EpochWindows, missing:
         windows = [epochs.windows[number] for number in chosen]
         if windows and (sums := _measure(curves, (windows[0][0], windows[-1][1]))):
             energy[name] = {"count": len(chosen), **sums}
-    each = {str(number): _measure(curves, epochs.windows[number]) for number in numbers}
-    energy["each"] = {number: sums for number, sums in each.items() if sums}
+    by_epoch = {str(number): _measure(curves, epochs.windows[number]) for number in numbers}
+    energy["each"] = {number: sums for number, sums in by_epoch.items() if sums}
     reasons = list(dict.fromkeys(missing))
     if numbers and curves and "epochs" not in energy:
         reasons.append("energy: the epochs were too short, or the counters were not read in all of them")
@@ -117,8 +117,8 @@ class _Curve:
 
     def _at(self, time: float) -> tuple[float, float]:
         """The joules at a time, and the seconds between the readings around it."""
-        after = min(max(1, bisect_left(self.times, time)), len(self.times) - 1)
-        (begin, end), (begin_j, end_j) = self.times[after - 1 : after + 1], self.joules[after - 1 : after + 1]
+        index = min(max(1, bisect_left(self.times, time)), len(self.times) - 1)
+        (begin, end), (begin_j, end_j) = self.times[index - 1 : index + 1], self.joules[index - 1 : index + 1]
         return begin_j + (end_j - begin_j) * (time - begin) / (end - begin), end - begin
 
 

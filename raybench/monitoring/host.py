@@ -108,10 +108,10 @@ class LoadMeter:
         last, seconds = self._counters(), time.monotonic() - self._began_s
         if self._first is None or last is None:
             return None
-        busy, own = (now - earlier for now, earlier in zip(last, self._first, strict=True))
-        return HostLoad(max(0.0, busy - max(0.0, own)) / seconds, len(self._cores))
+        busy, raybench_s = (now - earlier for now, earlier in zip(last, self._first, strict=True))
+        return HostLoad(max(0.0, busy - max(0.0, raybench_s)) / seconds, len(self._cores))
 
     def _counters(self) -> tuple[float, float] | None:
         """Processor seconds of all processes and of raybench's own."""
-        times, own = core_times(self._cores), family_usage(os.getpid())
-        return (times["busy_s"], own.cpu_s) if times and own else None
+        times, usage = core_times(self._cores), family_usage(os.getpid())
+        return (times["busy_s"], usage.cpu_s) if times and usage else None

@@ -177,14 +177,14 @@ def _candidates(kind: Kind, headers: Sequence[Sequence[str]]) -> Iterator[Candid
     """Yield the counters in the lines of a kind."""
     pieces = kind.template.split(NUMBER)
     rows = range(0, len(kind.at), -(-len(kind.at) // MAX_LINES))
-    found = [[match for match in NUMBERS.finditer(kind.text(row)) if match[1]] for row in rows]
+    numbers = [[match for match in NUMBERS.finditer(kind.text(row)) if match[1]] for row in rows]
     columns = columns_of(kind, headers)
     metrics = {slot.number for slot in slots_in(kind.text(0), columns=columns)}
-    for number in {*range(min([len(pieces) - 1, MAX_NUMBERS, *map(len, found)]))} - metrics:
+    for number in {*range(min([len(pieces) - 1, MAX_NUMBERS, *map(len, numbers)]))} - metrics:
         label = columns.get(number, "").lower() if columns else _label(pieces, number)
         rank = _rank(label, pieces, number)
         lines = [
-            line_of(kind, row, number_of(m[number][1]), m[number].start()) for row, m in zip(rows, found, strict=True)
+            line_of(kind, row, number_of(m[number][1]), m[number].start()) for row, m in zip(rows, numbers, strict=True)
         ]
         lines = _distinct(_of_one_process(lines))
         counts, reads = [line.value for line in lines], len({line.at for line in lines})
@@ -192,7 +192,7 @@ def _candidates(kind: Kind, headers: Sequence[Sequence[str]]) -> Iterator[Candid
         grown = [after - before for before, after in pairwise(counts) if after > before]
         if rank is None or len(grown) < (1 if is_named else MIN_COUNTS - 1) or min(counts) < 0:
             continue
-        totals = {m[number + 1][1] for m in found} if re.match(r"\s*/\s*$", pieces[number + 1]) else set()
+        totals = {m[number + 1][1] for m in numbers} if re.match(r"\s*/\s*$", pieces[number + 1]) else set()
         is_regular = max(Counter(f"{each:.2g}" for each in grown).values()) >= REGULAR * len(grown)
         is_sound = is_named or len(totals) == 1 or (len(grown) == len(lines) - 1 and (is_regular or rank == PERCENT))
         is_whole = rank in (PASSES, PERCENT) or all(count == int(count) for count in counts)

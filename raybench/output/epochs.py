@@ -180,23 +180,23 @@ class Output:
         begin = self._begin(started, marks)
         moments = [(started, State.STARTUP), (started if begin is None else begin, State.TRAINING)]
         course = Course(moments, is_whole=begin is None, holds_evaluation=holds)
-        before, taken = _Unit(0.0, [], moments[1][0], moments[1][0]), -1
+        previous, taken = _Unit(0.0, [], moments[1][0], moments[1][0]), -1
         for number, unit in enumerate(self._units[: -1 if self.clock.begins and not is_over else None]):
             if unit.position <= EXACT:  # printed before the training
-                before, taken = unit, number
+                previous, taken = unit, number
                 continue
-            since = next((at for at in marks if before.end <= at < unit.trained), before.end)
-            course.moments += [(before.end, State.OTHER), (since, State.TRAINING)]
-            for boundary in range(floor(before.position + EXACT) + 1, floor(unit.position + EXACT) + 1):
+            since = next((at for at in marks if previous.end <= at < unit.trained), previous.end)
+            course.moments += [(previous.end, State.OTHER), (since, State.TRAINING)]
+            for boundary in range(floor(previous.position + EXACT) + 1, floor(unit.position + EXACT) + 1):
                 is_exact = boundary >= unit.position - EXACT
-                part = (boundary - before.position) / (unit.position - before.position)
+                part = (boundary - previous.position) / (unit.position - previous.position)
                 end = unit.end if is_exact else since + round(part * (unit.trained - since))
                 latest = number if is_exact else number - 1
                 together = course.epochs[-1].together + 1 if course.epochs and course.epochs[-1].end == end else 1
                 course.epochs.append(Printed(end, self._metrics(taken, latest), together))
                 taken = latest
             course.moments += [(unit.trained, State.EVALUATION), (unit.end, State.TRAINING)]
-            before = unit
+            previous = unit
         return course
 
     def _begin(self, started: int, marks: Sequence[int]) -> int | None:

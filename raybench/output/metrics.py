@@ -150,11 +150,11 @@ def slots_in(
 
 def _name_in(lead: str) -> str:
     """The name of the metric whose value follows a text; empty if it is none."""
-    if not (found := _NAME.search(lead)):
+    if not (match := _NAME.search(lead)):
         return ""
-    tokens = found["name"].rpartition(" - ")[2].split(" ")
-    if found["mark"].strip() and _PROSE.search(found["name"]):
-        tokens = _PROSE.sub("", found["name"]).split()
+    tokens = match["name"].rpartition(" - ")[2].split(" ")
+    if match["mark"].strip() and _PROSE.search(match["name"]):
+        tokens = _PROSE.sub("", match["name"]).split()
     for place in range(len(tokens) - 1, max(-1, len(tokens) - 4), -1):
         words = _words(tokens[place])
         at = next((at for at in reversed(range(len(words))) if _WORD.fullmatch(words[at])), None)

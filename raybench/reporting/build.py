@@ -111,6 +111,7 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     if left_out := sum(run.cell_id not in own for run in attempts):
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
+    request = replace(request, these_machines=options.these_machines or request.these_machines)
     return from_attempts(attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit)
 
 

@@ -91,8 +91,22 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     columns.append(Column("limited by", list(map(_limit, shown)), drop=8))
     if not words.runs_text(answer):
         columns.append(Column("runs", [f"{each.completed}/{each.planned}" for each in shown], drop=2, right=True))
+    if len({each.name for each in answer.machine_speeds}) > 1:
+        columns.append(column("machines", "machines", str, drop=2))
     columns.append(Column("cautions", [", ".join(each.cautions) for each in shown], drop=1))
     return [each for each in columns if not each.is_empty]
+
+
+def machine_columns(answer: Answer) -> list[Column]:
+    """Return the table of machines, the slowest first; empty if no model of device has several."""
+    shown = [each for each in answer.machine_speeds if each.speed]
+    columns = [
+        Column("machine", [each.name for each in shown], kind=LABEL),
+        Column("device", [each.device for each in shown], drop=2),
+        Column("runs", [str(each.runs) for each in shown], drop=1, right=True),
+        Column("speed relative to the others of its model", [words.ratio_text(each.speed) for each in shown]),
+    ]
+    return columns if shown else []
 
 
 def _axis_value(value: Any) -> str:

@@ -57,6 +57,7 @@ TABLES: Mapping[str, Sequence[AnswerColumn]] = {
         AnswerColumn("unit", TEXT, "", "the unit of work of times, prices and energies", "answer.unit.label"),
         *_interval("time_s", "s", "steady time per unit, geometric mean over runs", "seconds"),
         AnswerColumn("rate_unit", TEXT, "", "what `rate` counts, such as tokens", "answer.unit.counted"),
+        AnswerColumn("machines", WHOLE, "machines", "machines of its completed runs; 0 if not known"),
         *_interval("rate", "1/s", "what is counted per second, such as tokens; geometric mean"),
         *_interval("ratio", "ratio", "speed relative to the reference; above 1 is faster"),
         _METRIC,

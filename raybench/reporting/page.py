@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.core.text import plural, printable
 from raybench.reporting import figures, words
-from raybench.reporting.columns import configuration_columns, effect_columns, rows
+from raybench.reporting.columns import configuration_columns, effect_columns, machine_columns, rows
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -40,6 +40,12 @@ def template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"words": words, "plural": plural, "effect_columns": effect_columns, "rows": rows}
+    templates.globals |= {
+        "words": words,
+        "plural": plural,
+        "effect_columns": effect_columns,
+        "machine_columns": machine_columns,
+        "rows": rows,
+    }
     templates.globals |= {"configuration_columns": configuration_columns}
     return templates.get_template("page.html.j2")

@@ -46,8 +46,15 @@ class Results:
         grids: Sequence[GridSource],
         reports: Sequence[Report] | None = None,
         baseline: Mapping[str, Any] | None = None,
+        these_machines: bool = False,
     ) -> None:
         self._grids, self._known_reports, self._baseline = list(grids), reports, dict(baseline or {})
+        self._these_machines = these_machines
+
+    @property
+    def for_these_machines(self) -> Results:
+        """The same results as a comparison of these machines, and not of their models of device."""
+        return Results(self._grids, None, self._baseline, True)
 
     def with_baseline(self, **values: Any) -> Results:
         """Return the same results with a different baseline.
@@ -65,7 +72,7 @@ class Results:
             >>> effects.loc[effects["axis"] == "batch_size", "other"].tolist()
             ['128']
         """
-        changed = Results(self._grids, baseline=self._baseline | values)
+        changed = Results(self._grids, None, self._baseline | values, self._these_machines)
         _ = changed._reports
         return changed
 
@@ -180,9 +187,8 @@ class Results:
     def _reports(self) -> list[Report]:
         if self._known_reports is not None:
             return list(self._known_reports)
-        return [
-            build.from_grid(grid, ReportOptions(baseline=self._baseline or ())) for grid in self._grids if grid.runs
-        ]
+        options = ReportOptions(baseline=self._baseline or (), these_machines=self._these_machines)
+        return [build.from_grid(grid, options) for grid in self._grids if grid.runs]
 
     @property
     def _answers(self) -> list[Answer]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
 
@@ -22,7 +24,6 @@ from raybench.analysis.answer import (
     Summary,
     TrustLevel,
 )
-from raybench.analysis.ratios import scaled
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
@@ -412,7 +413,18 @@ def _price(each: Configuration) -> float:
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
-    """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%)."""
+    """Say a ratio: 9.2x as fast as cpu (95% CI 8.8–9.6); 6% faster than cpu (95% CI 4–8%).
+
+    If it is shown for the machines of the runs only, and not for their models, it says so.
+    """
+    if ratio.is_of_these_machines:
+        these = replace(ratio, low=ratio.these_low, high=ratio.these_high, these_low=None)
+        head, interval, tail = ratio_words(these, criterion, other).partition(" (95% CI")
+        sd, few = f"{100 * ratio.machine_sd:.1g}%", ratio.machines < 3
+        here = "this machine" if ratio.machines == 1 else f"these {ratio.machines} machines"
+        why = f"not shown for the models, because machines of one model differ by about {sd}"
+        remedy = "measure a second machine of each" if few else "measure more machines of each"
+        return f"{head} on {here}{interval}{tail}; {why}: {remedy}"
     criterion_words, is_better = CRITERIA[criterion], ratio.value >= 1
     forms = criterion_words.better if is_better else criterion_words.worse
     is_percent = 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW and (ratio.high or 1) < 2  # not −100% to +1085587%
@@ -543,13 +555,13 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterable[str]:
     most = max((each for each in answer.effects if each.axis == scaling.axis), key=lambda each: float(each.value))
     nouns = plural_noun(scaling.noun)
     name = f"{format_value(most.value)} {scaling.noun if most.value == 1 else nouns}"
-    other, share = format_value(most.other), float(most.other) / float(most.value)
-    parts = [(f"{_condition(part.axis, part.value)}, ", part.speed) for part in most.parts]
-    for place, speed in parts or [("", most.speed)]:
+    other = format_value(most.other)
+    parts = [(f"{_condition(part.axis, part.value)}, ", part.speed, part.efficiency) for part in most.parts]
+    for place, speed, efficiency in parts or [("", most.speed, most.efficiency)]:
         if speed is None:
             continue
         facts = [ratio_words(speed, Criterion.FASTEST, other).partition(" (95% CI")[0]]
-        facts[0] += f" (efficiency {share_text(scaled(speed, share), '{}%, 95% CI {}–{}%')})"
+        facts[0] += f" (efficiency {share_text(efficiency, '{}%, 95% CI {}–{}%')})"
         for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
             # With equal prices, that of the work is the speed-up again.
             is_equal = ratio is None or ratio.value == speed.value or (ratio.has_interval and not ratio.excludes(1))
@@ -588,11 +600,14 @@ def table_caption(answer: Answer) -> str:
     """How to read the table of configurations."""
     intervals = any(each.ratio and each.ratio.has_interval for each in answer.configurations)
     most = max((each.rank or 0 for each in answer.configurations), default=0)  # within a workload
+    several = len({each.name for each in answer.machine_speeds}) > 1
+    over = "for these machines alone " if answer.these_machines else "over machines " if several else ""
     chosen = f", which allow for choosing the best of {most}" if most > 2 else ""
+    where = machines_text(answer)
     parts = [
         reference_text(answer),
-        runs_text(answer),
-        f"95% intervals in parentheses{chosen}" if intervals else "",
+        f"{runs_text(answer) or plural(answer.status.completed, 'run')} {where}" if where else runs_text(answer),
+        f"95% intervals {over}in parentheses{chosen}" if intervals else "",
         peaks_text(answer),
     ]
     text = "; ".join(filter(None, parts))
@@ -657,6 +672,16 @@ def runs_text(answer: Answer) -> str:
     completed, planned = counts.pop() if len(counts) == 1 else (0, 1)
     each = " each" if len(answer.configurations) > 1 else ""
     return f"{plural(completed, 'run')}{each}" if completed == planned else ""
+
+
+def machines_text(answer: Answer) -> str:
+    """The number of machines, by device if there are several, and what intervals are over; empty if unknown."""
+    devices = Counter(each.device for each in answer.machine_speeds)
+    count = len({each.name for each in answer.machine_speeds})
+    if count < 2:
+        return "on 1 machine" if count else ""
+    parts = f" ({', '.join(f'{device} {number}' for device, number in devices.items())})" if len(devices) > 1 else ""
+    return f"on {count} machines{parts}"
 
 
 def outcome_text(configuration: Configuration) -> str:

@@ -62,6 +62,7 @@ class GridRequest:
         rule: what decides the number of repeats, of which `repeats` of a cell is then the largest; None if it is fixed.
         limits: those of a comparison of two versions (`raybench.analysis.compare.Limits`); None of any other grid.
         first_look: the number of repeats after which a report was made before more were added; 0 if none were.
+        these_machines: whether the answer is about the machines of the runs, and not about their models of device.
     """
 
     name: str
@@ -79,6 +80,7 @@ class GridRequest:
     rule: RepeatRule | None = None
     limits: Mapping[str, Any] | None = None
     first_look: int = 0
+    these_machines: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The request as plain values, without the text of the grid file, which is saved apart."""
@@ -122,8 +124,13 @@ def latest_request(history: GridHistory) -> GridRequest | None:
             by_origin[execution.origin] = _with_earlier(by_origin[execution.origin], request, with_runs)
         elif request:
             by_origin[execution.origin] = request
-    first, *others = by_origin.values() or (None,)
-    return replace(unite(first, others), first_look=first_look(history, first)) if first else None
+    if not by_origin:
+        return None
+    # Machines in the order in which they began, so that results of a further one do not change the reference.
+    began = [by_origin[origin] for origin in dict.fromkeys(e.origin for e in history.executions) if origin in by_origin]
+    last = next(iter(by_origin.values()))
+    place = next(number for number, each in enumerate(began) if each is last)
+    return replace(unite(last, began[place + 1 :], began[:place]), first_look=first_look(history, last))
 
 
 def _with_earlier(request: GridRequest, earlier: GridRequest, with_runs: Collection[str]) -> GridRequest:
@@ -162,17 +169,18 @@ def first_look(history: GridHistory, request: GridRequest) -> int:
     return 0
 
 
-def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:
-    """Add the cells of other machines to a request.
+def unite(request: GridRequest, others: Sequence[GridRequest], earlier: Sequence[GridRequest] = ()) -> GridRequest:
+    """Add the cells of other machines to a request; those of `earlier` ones come first.
 
     A cell that cannot run on one machine is left out if a different machine has it. Cells that differ only in the
     hardware or in what is installed there get different device names, such as `cpu (AMD EPYC)`.
     """
     points: dict[str, dict[str, PlannedCell]] = {}
-    for cell in (cell for each in (request, *others) for cell in each.cells):
+    for of_machine, cell in ((each, cell) for each in (*earlier, request, *others) for cell in each.cells):
         of_point = points.setdefault(canonical({"axes": cell.axes}), {})
-        known = of_point.get(cell.cell_id)
-        of_point[cell.cell_id] = replace(known, repeats=max(known.repeats, cell.repeats)) if known else cell
+        known = of_point.get(cell.cell_id, cell)
+        content = cell if of_machine is request else known
+        of_point[cell.cell_id] = replace(content, repeats=max(known.repeats, cell.repeats))
     groups = []
     for of_point in points.values():
         runnable = [cell for cell in of_point.values() if not cell.skip]
@@ -185,7 +193,8 @@ def unite(request: GridRequest, others: Sequence[GridRequest]) -> GridRequest:
     ]
     baseline = dict(request.baseline)
     if "device" in baseline:
-        first = next((cell for cell in request.cells if cell.axes.get("device") == baseline["device"]), None)
+        asked = (cell for each in (*earlier, request) for cell in each.cells)
+        first = next((cell for cell in asked if cell.axes.get("device") == baseline["device"] and not cell.skip), None)
         baseline["device"] = names.get(first.cell_id, baseline["device"]) if first else baseline["device"]
     return replace(request, cells=cells, baseline=baseline)
 

@@ -88,8 +88,8 @@ class DeclaredTraining:
                             engine.evaluation_step(first)
             self._has_evaluated = True
             with clock.section("evaluate"):
-                for each in engine.validation():
-                    engine.evaluation_step(each)
+                for values in engine.validation():
+                    engine.evaluation_step(values)
                 means = engine.evaluation_means()
         self.trial.log({f"val/{name}": value for name, value in means.items()})
         return means

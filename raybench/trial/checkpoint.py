@@ -63,8 +63,8 @@ class Checkpoints:
         for epoch in sorted(self._epochs(), reverse=True):
             try:
                 about = self._read(epoch)
-                own = self._path(epoch) / STATE
-                state.load(own if own.exists() else self._path(epoch, rank=0) / STATE)
+                rank_state = self._path(epoch) / STATE
+                state.load(rank_state if rank_state.exists() else self._path(epoch, rank=0) / STATE)
             except (OSError, ValueError) as error:  # damaged, without the part of a rank, or of another model
                 self._warnings.append(f"checkpoint of epoch {epoch} not used: {error}")
                 continue

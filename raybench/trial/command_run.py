@@ -214,14 +214,14 @@ class CommandRun:
         self._arguments = filled(self._command, values, "\n".join(scripts))
         if not self._limits_threads or not hasattr(os, "sched_setaffinity"):
             return Program(self._arguments, self._environ(values), folder, VARIABLE)
-        device, before = job.cell.device, os.sched_getaffinity(0)
+        device, inherited_cores = job.cell.device, os.sched_getaffinity(0)
         cores = (job.cores or usable_cores())[: max(device.threads, device.devices_per_node)]  # one per process
-        others = ({*before} if job.exclusive else {*job.cores}) - {*cores}
+        free_cores = ({*inherited_cores} if job.exclusive else {*job.cores}) - {*cores}
         try:
             os.sched_setaffinity(0, cores)
             return Program(self._arguments, self._environ(values), folder, VARIABLE)
         finally:  # its output is read on a core that it does not use, if there is one
-            os.sched_setaffinity(0, others if others and job.own_process else before)
+            os.sched_setaffinity(0, free_cores if free_cores and job.own_process else inherited_cores)
 
     @property
     def _limits_threads(self) -> bool:

@@ -51,8 +51,10 @@ def describe_error(exc: BaseException, phase: str, job: Job) -> dict[str, Any]:
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(exc.__traceback__)]
     if folder := job.workload["folder"]:
         root = f"{job.code_folder}{os.sep}"
-        own = [(file.removeprefix(root), line) for file, line in frames if file.startswith(root)]
-        frames = [(str(Path(folder, name)), line) for name, line in own if "site-packages" not in name] or frames
+        user_frames = [(file.removeprefix(root), line) for file, line in frames if file.startswith(root)]
+        frames = [
+            (str(Path(folder, name)), line) for name, line in user_frames if "site-packages" not in name
+        ] or frames
     location = f"{frames[-1][0]}:{frames[-1][1]}" if frames else None
     return {
         "type": type(exc).__name__,

@@ -89,8 +89,8 @@ def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) ->
             forward(job, processes)
             send(fail(TrialStatus.COMPLETED, {}))  # of this node's part, which nobody reads
         elif nodes > 1:
-            with remote_ranks(job, count - local_count) as others:
-                send(_Ranks(job, [*processes, *others], fail).follow(send))
+            with remote_ranks(job, count - local_count) as remote:
+                send(_Ranks(job, [*processes, *remote], fail).follow(send))
         else:
             send(_Ranks(job, processes, fail).follow(send))
     finally:
@@ -262,7 +262,7 @@ class _Ranks:
                 value = processes[0].meets[0]
                 for process in processes:
                     process.go_on(value)
-            if died := next((each for each in processes if each.code is not None and not each.last), None):
+            if died := next((process for process in processes if process.code is not None and not process.last), None):
                 return self._end_of_dead(died)
             ends = {process.number: process.last for process in processes if process.last}
             has_error, is_late = any(event["error"] for _, event in ends.values()), time.monotonic() >= deadline
@@ -317,8 +317,8 @@ def timeout_error(job: Job, stacks: Mapping[int, str | None]) -> dict[str, Any]:
     places, hanging = [], []
     for number, stack in stacks.items():
         lines = [f"{file}:{line}" for file, line in re.findall(r'(?m)^  File "(.*)", line (\d+) in ', stack or "")]
-        own = (line.removeprefix(root) for line in lines if line.startswith(root))
-        line = next(own, lines[0] if lines else "an unknown line")
+        user_lines = (line.removeprefix(root) for line in lines if line.startswith(root))
+        line = next(user_lines, lines[0] if lines else "an unknown line")
         waits = bool(lines and WAITING.search(lines[0]))
         how = "was stopped by a signal" if stack is None else f"waits at {line}" if waits else f"is at {line}"
         places.append(f"rank {number} {how}")

@@ -182,8 +182,8 @@ class PrintedRun(CommandRun):
 
     def _cpu_until(self, at_ns: int) -> float:
         """Processor seconds until a moment between two notes."""
-        after = min(max(1, bisect_left(self._cpu, (at_ns, 0.0))), len(self._cpu) - 1)
-        (begin, low), (end, high) = self._cpu[after - 1], self._cpu[after]
+        index = min(max(1, bisect_left(self._cpu, (at_ns, 0.0))), len(self._cpu) - 1)
+        (begin, low), (end, high) = self._cpu[index - 1], self._cpu[index]
         return low + (high - low) * min(1.0, max(0, at_ns - begin) / max(1, end - begin))
 
     def _check(self, program: Program) -> None:
@@ -195,7 +195,7 @@ class PrintedRun(CommandRun):
                 if math.isnan(number_of(text)) and text.lower() != "nan":
                     raise wrong_use(f"{name}: {text!r:.60} is not a number, in the line {kind.before[0]!r:.200}")
         self._decide(self._until_ns, is_over=True)
-        course, count, wanted = self._course, len(self._course.epochs), self._job.cell.settings.epochs
+        course, count, requested = self._course, len(self._course.epochs), self._job.cell.settings.epochs
         printed = {name for epoch in course.epochs for name in epoch.metrics}
         printed |= {name for name, kind in self._transcript.matched.items() if kind.at}
         for name in (EPOCH, command.time, target):
@@ -210,8 +210,8 @@ class PrintedRun(CommandRun):
         if count > 1 and course.epochs[-1].together == count:
             self._warnings.append(TOGETHER.format(count=count))
         is_listed = EPOCH in command.metrics or (self._clock.are_passes and self._clock.step == 1)
-        if is_listed and wanted and not course.is_whole and count not in (wanted, math.ceil(wanted)):
-            self._warnings.append(f"epochs in the output: {count}; the grid says epochs: {wanted:g}")
+        if is_listed and requested and not course.is_whole and count not in (requested, math.ceil(requested)):
+            self._warnings.append(f"epochs in the output: {count}; the grid says epochs: {requested:g}")
 
     def _unmatched(self, name: str) -> str:
         """The message if no line has a metric, with the line that has most of the words of its pattern and name."""

@@ -138,10 +138,10 @@ class Program:
                 fields = file.read_text(errors="replace").rpartition(")")[2].split()
                 rows[int(file.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
         ticks, family = 0, {self.pid}
-        for pid, (parent, own) in sorted(rows.items()):  # parents before their children
+        for pid, (parent, process_ticks) in sorted(rows.items()):  # parents before their children
             if pid in family or parent in family:
                 family.add(pid)
-                ticks += own
+                ticks += process_ticks
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def ranks(self) -> tuple[dict[int, int], set[int]]:

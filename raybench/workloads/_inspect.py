@@ -25,15 +25,17 @@ def main(file: str, name: str, raybench: str, answer_file: str, parent: str) -> 
     """
     sys.argv = [file]
     sys.path[0] = raybench  # it was the folder of this program
+    from raybench.core.process_guard import die_with_parent
+
+    die_with_parent()  # before the imports, which take seconds on a busy machine
+    if os.getppid() != int(parent):  # it was killed before that
+        return
     import json
     from types import CodeType
 
-    from raybench.core.process_guard import die_with_parent
     from raybench.workloads.base import Workload
     from raybench.workloads.own_files import import_file, is_installed
 
-    die_with_parent()
-    os.kill(int(parent), 0)  # fails if the parent was killed before that
     executed: dict[str, None] = {}
 
     def note(event: str, arguments: tuple[object, ...]) -> None:
@@ -44,8 +46,8 @@ def main(file: str, name: str, raybench: str, answer_file: str, parent: str) -> 
     answer: dict[str, Any]
     try:
         module = import_file(Path(file))
-        others = [key for key, value in vars(module).items() if isinstance(value, Workload)]
-        answer = {"answers": {key: _describe(module, key) for key in [*others, name]}}
+        workloads = [key for key, value in vars(module).items() if isinstance(value, Workload)]
+        answer = {"answers": {key: _describe(module, key) for key in [*workloads, name]}}
     except BaseException as error:
         answer = {"problem": _problem(error, file), "missing": getattr(error, "name", None) or ""}
     names = {str(getattr(module, "__file__", "")): name for name, module in [*sys.modules.items()]}
@@ -67,8 +69,8 @@ def _describe(module: ModuleType, name: str) -> dict[str, Any]:
         return {"workload": value.describe()}
     if callable(value) and not isinstance(value, type):
         return {"function": _function(value, name)}
-    own = {key: each for key, each in vars(module).items() if not key.startswith("_")}
-    names = [key for key, each in own.items() if isinstance(each, Workload) or _takes_trial(each, module)]
+    public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
+    names = [key for key, value in public.items() if isinstance(value, Workload) or _takes_trial(value, module)]
     return {"names": names, "type": "" if value is None else type(value).__name__}
 
 
@@ -94,19 +96,19 @@ def _function(function: Any, name: str) -> dict[str, Any]:
     if not parameters or parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
         return {"line": line, "problems": [f"the first parameter of {name} is the trial: {example}"]}
     problems, described = [], {}
-    for each in parameters[1:]:
-        if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
-            stars = "*" if each.kind is each.VAR_POSITIONAL else "**"
-            problems.append(f"{stars}{each.name} hides the parameters from the plan: {example}")
-        elif each.name in ("device", "seed"):
-            problems.append(f"{each.name} is not a parameter: use trial.{each.name}")
-        known = each.default is not each.empty and _is_plain(each.default)
-        of_default = type(each.default).__name__ if known and each.default is not None else ""
-        described[each.name] = {
-            "type": _type_name(each.annotation) or of_default,
-            "required": each.default is each.empty,
-            "default": each.default if known else None,
-            "known": known,
+    for parameter in parameters[1:]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+            problems.append(f"{stars}{parameter.name} hides the parameters from the plan: {example}")
+        elif parameter.name in ("device", "seed"):
+            problems.append(f"{parameter.name} is not a parameter: use trial.{parameter.name}")
+        has_plain_default = parameter.default is not parameter.empty and _is_plain(parameter.default)
+        of_default = type(parameter.default).__name__ if has_plain_default and parameter.default is not None else ""
+        described[parameter.name] = {
+            "type": _type_name(parameter.annotation) or of_default,
+            "required": parameter.default is parameter.empty,
+            "default": parameter.default if has_plain_default else None,
+            "known": has_plain_default,
         }
     return {"line": line, "problems": problems, "parameters": described}
 
@@ -115,7 +117,7 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(each) for key, each in value.items())
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     return value is None or type(value) in (bool, int, str) or (type(value) is float and value - value == 0)
 
 
@@ -123,7 +125,7 @@ def _type_name(annotation: object) -> str:
     """The name of a plain type, alone or with None; empty for any other."""
     from typing import get_args
 
-    kinds = [each for each in get_args(annotation) or [annotation] if each not in (None, type(None))]
+    kinds = [kind for kind in get_args(annotation) or [annotation] if kind not in (None, type(None))]
     plain = len(kinds) == 1 and kinds[0] in (int, float, bool, str)
     return str(getattr(kinds[0], "__name__", "")) if plain else ""
 
@@ -136,8 +138,8 @@ def _problem(error: BaseException, file: str) -> str:
         return f"{error.filename or file}:{error.lineno or 1}: {error.msg}"
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     folder = str(Path(file).parent)
-    own = [place for place in frames if place[0].startswith(folder) and "site-packages" not in place[0]]
-    path, line = own[-1] if own else (file, 1)
+    user_frames = [place for place in frames if place[0].startswith(folder) and "site-packages" not in place[0]]
+    path, line = user_frames[-1] if user_frames else (file, 1)
     if isinstance(error, SystemExit):
         return f"{path}:{line}: ends the process when the file is imported; put it under `if __name__ == '__main__':`"
     return f"{path}:{line}: {': '.join([type(error).__name__, *str(error).strip().splitlines()[:1]])}"

@@ -99,7 +99,7 @@ class Workload:
         for name in ("data", "loss", "metrics"):
             value = getattr(self, name)
             values = value.values() if name != "data" and isinstance(value, Mapping) else [value]
-            if not all(each is None or callable(each) or isinstance(each, str) for each in values):
+            if not all(item is None or callable(item) or isinstance(item, str) for item in values):
                 raise TypeError(f"{name} must be a function, not a {type(value).__name__}")
 
     @property

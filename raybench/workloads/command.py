@@ -191,13 +191,13 @@ def named_files(arguments: Sequence[str], folder: Path) -> list[Path]:
         WorkloadError: a script is missing.
     """
     files = []
-    for before, word in zip(("", *arguments), arguments, strict=False):
-        module = word.replace(".", "/") if before in ("-m", "--module") else ""
+    for option, word in zip(("", *arguments), arguments, strict=False):
+        module = word.replace(".", "/") if option in ("-m", "--module") else ""
         names = [f"{module}.py", f"{module}/__main__.py"] if module else [word, *re.split(r"[\s=]+", word)]
-        found = [folder / name for name in dict.fromkeys(names) if name and _is_own_file(folder / name, folder)]
-        files += found
+        scripts = [folder / name for name in dict.fromkeys(names) if name and _is_own_file(folder / name, folder)]
+        files += scripts
         is_script = PurePosixPath(word).suffix in _SCRIPTS and not re.match(r"-|.*[\s{]", word)
-        if is_script and not found and not module:
+        if is_script and not scripts and not module:
             raise WorkloadError(f"there is no {word} in {folder}{near_file(PurePosixPath(word), folder)}")
     return list(dict.fromkeys(files))
 

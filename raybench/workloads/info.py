@@ -405,10 +405,10 @@ class FunctionInfo(LoopInfo):
     def keywords(self, cell: Cell) -> dict[str, Any]:
         """The keyword arguments in a cell's trial; those that are defaults are left to the function."""
         batch, keywords = cell.per_device_batch_size, {}
-        others = {"framework": cell.framework, "threads": cell.device.threads, "per_device_batch_size": batch}
+        values = {"framework": cell.framework, "threads": cell.device.threads, "per_device_batch_size": batch}
         for name, parameter in self.parameters.items():
             if name in PASSED:
-                value = others[name] if name in others else getattr(cell.settings, name)
+                value = values[name] if name in values else getattr(cell.settings, name)
             else:
                 value = (cell.params or {}).get(name, MISSING)
             if value is not MISSING and not (parameter.known and value == parameter.default):

@@ -46,9 +46,9 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
             return {**content["answers"][name], "modules": content["modules"]}
     answer = _run(Path(sys.executable), file, name)
     if _lacks_library(answer, file):
-        others = (_run(python, file, name) for python in pythons)
+        answers = (_run(python, file, name) for python in pythons)
         install = {"problem": f"{answer['problem']}; install it, or name the trials' `environment` under `devices`"}
-        answer = next((other for other in others if "problem" not in other), install)
+        answer = next((described for described in answers if "problem" not in described), install)
     if "problem" in answer:
         raise WorkloadError(answer["problem"])
     with suppress(OSError):  # a cache that cannot be written costs only time

@@ -63,11 +63,11 @@ def read_workload(
 
 def _read_command(command: Command, folder: Path, inputs: Iterable[str]) -> CommandInfo:
     scripts = named_files(command.arguments, folder)
-    own = own_files(folder, scripts, inputs)
-    own["digest"] = digest_of(f"{own['digest']}\n{command.identity()}".encode())
-    reports = any(uses_trial((folder / name).read_bytes()) for name in own["files"] if name.endswith(".py"))
+    code = own_files(folder, scripts, inputs)
+    code["digest"] = digest_of(f"{code['digest']}\n{command.identity()}".encode())
+    reports = any(uses_trial((folder / name).read_bytes()) for name in code["files"] if name.endswith(".py"))
     name = scripts[0].name if scripts else Path(command.arguments[0]).name
-    return CommandInfo(name=name, folder=str(folder), command=replace(command, reports=reports), **own)
+    return CommandInfo(name=name, folder=str(folder), command=replace(command, reports=reports), **code)
 
 
 def _read_file(path: Path, attribute: str, inputs: Iterable[str], pythons: Iterable[Path]) -> WorkloadInfo:
@@ -76,23 +76,23 @@ def _read_file(path: Path, attribute: str, inputs: Iterable[str], pythons: Itera
         raise WorkloadError(f"cannot read {path}: it is not a file")
     script = path.absolute()
     answer = inspect_file(script, attribute, pythons)
-    own = own_files(script.parent, [script], inputs, answer["modules"])
-    own |= {"file": str(path), "attribute": attribute, "folder": str(script.parent)}
+    code = own_files(script.parent, [script], inputs, answer["modules"])
+    code |= {"file": str(path), "attribute": attribute, "folder": str(script.parent)}
     if "workload" in answer:
-        own["libraries"] = None  # the engine's are those of its framework
-        return _declared({**answer["workload"], "name": answer["workload"]["name"] or attribute}, **own)
+        code["libraries"] = None  # the engine's are those of its framework
+        return _declared({**answer["workload"], "name": answer["workload"]["name"] or attribute}, **code)
     function = answer.get("function")
     if not function:
         raise WorkloadError(_no_workload(path, attribute, answer))
     if function["problems"]:
         raise WorkloadError("\n".join(f"{path}:{function['line']}: {problem}" for problem in function["problems"]))
     parameters = {name: Parameter(**parameter) for name, parameter in function["parameters"].items()}
-    return FunctionInfo(**own, name=attribute, function_line=function["line"], parameters=parameters)
+    return FunctionInfo(**code, name=attribute, function_line=function["line"], parameters=parameters)
 
 
-def _declared(fields: Mapping[str, Any], **others: Any) -> DeclaredInfo:
+def _declared(fields: Mapping[str, Any], **code: Any) -> DeclaredInfo:
     lists = {name: tuple(fields[name]) for name in ("data_files", "frameworks", "metric_names")}
-    return DeclaredInfo(**{**fields, **lists}, **others)
+    return DeclaredInfo(**{**fields, **lists}, **code)
 
 
 def _no_workload(path: Path, attribute: str, answer: Mapping[str, Any]) -> str:

@@ -137,9 +137,9 @@ def _follow(scripts: Sequence[Path], executed: Iterable[Path], folder: Path) -> 
         files[file] = None
         is_followed = file.suffix == ".py" and any(file.is_relative_to(root) for root in roots)
         for parent, name in _imports(file) if is_followed else ():
-            found = [module for root in ([parent] if parent else roots) for module in _modules(root, name)]
-            pending += found
-            if not found and not parent and not name.endswith(".py"):
+            modules = [module for root in ([parent] if parent else roots) for module in _modules(root, name)]
+            pending += modules
+            if not modules and not parent and not name.endswith(".py"):
                 libraries.add(name.partition(".")[0])
     return [*files], libraries - sys.stdlib_module_names - {"raybench"}
 
@@ -242,16 +242,16 @@ def record_late_modules(job: Job) -> Iterator[str]:
     paths = {folder / path.relative_to(copy) if path.is_relative_to(copy) else path for path in paths}
     # A compiler's generated modules are in a folder that is not on the import path.
     roots = [folder, *map(Path, filter(None, sys.path))]
-    known = {Path(os.path.normpath(folder / name)) for name in job.workload["files"]}
-    own = [
+    hashed = {Path(os.path.normpath(folder / name)) for name in job.workload["files"]}
+    late = [
         str(path)
-        for path in sorted(paths - known)
+        for path in sorted(paths - hashed)
         if path.is_file() and not is_installed(path) and any(path.is_relative_to(root) for root in roots)
     ]
     with suppress(OSError, ImportError):  # an environment may lack the package that finds the cache folder
         file = _late_file(job.workload["digest"], str(folder))
         before = _late_modules(file)
-        new = {path: digest for path, digest in digests_of(folder, own).items() if path not in before}
+        new = {path: digest for path, digest in digests_of(folder, late).items() if path not in before}
         if new:
             names = names_text([*new], separator=", ")
             yield f"loaded during training, so edits make new trials only from now on: {names}"

@@ -53,6 +53,7 @@ CASES = {
     "input_bound": {"epochs": Epochs(Epoch(n, None, 10, 640, {"train": 1.0, "input_wait": 1.0}) for n in (1, 2))},
     "output_buffered": {"epochs": epochs(epochs_in_read=3)},
     "short_epochs": {"clock": "output", "epochs": Epochs(Epoch(n, None, 0, 0, {"train": 0.002}) for n in (1, 2))},
+    "few_steady_epochs": {"epochs": Epochs(Epoch(n, None, 10, 640, {"train": 8.0 / n}) for n in (1, 2))},
     "whole_run": {"clock": "run", "epochs": epochs()},
     "off_budget": {"cell": Cell(budget={"seconds": 9.0}), "epochs": epochs()},
     "accelerator_unused": {"device": "cuda", "form": "function", "epochs": epochs(memory_peak_bytes=0)},
@@ -88,6 +89,7 @@ def test_every_kind_is_tested():
         "optimizer_unchanged",
         "no_effect",
         "seed_unused",
+        "slow_runs",
         "other_batch_size",
     }
     assert kinds().keys() == CASES.keys() | of_several_runs

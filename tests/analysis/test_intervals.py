@@ -128,19 +128,38 @@ def test_degrees_of_freedom_with_shared_repeats():
     assert table.mean.df == 2
 
 
-def test_dependence_on_groups_of_sets_is_an_analysis_of_variance():
+def test_dependence_on_groups_of_sets_is_students_t_of_each_two():
     table = TwoWayTable(np.array([[0.10, 0.14, 0.13], [0.12, 0.10, 0.16], [0.11, 0.12, 0.15], [0.10, 0.13, 0.17]]))
-    ratio = 4 * table.values.mean(axis=0).var(ddof=1) / table.ms_residual
-    assert table.dependence([0, 1, 2]) == pytest.approx(stats.f.sf(ratio, 2, 6))
+    columns = table.values.mean(axis=0)
+    t = (columns[2] - columns[0]) / math.sqrt(table.ms_residual * 2 / 4)
+    assert table.dependence([0, 1, 2]) == pytest.approx(3 * 2 * stats.t.sf(t, 6))
+
+
+def test_dependence_allows_for_runs_that_are_alike_in_a_repeat():
+    """The first two sets share what happens in a repeat, and the last two."""
+    shared = np.array([[0.1, 0.1, 0.0, 0.0], [0.3, 0.3, 0.0, 0.0], [0.2, 0.2, 0.0, 0.0]])
+    table = TwoWayTable(shared + np.arange(12).reshape(3, 4) % 5 / 1000)
+    gap = table.values[:, :2].mean(axis=1) - table.values[:, 2:].mean(axis=1)
+    assert table.dependence([0, 0, 1, 1]) == pytest.approx(2 * stats.t.sf(gap.mean() / stats.sem(gap), 6), rel=1e-6)
 
 
 def test_errors_shrink_with_the_root_of_the_repeats():
     assert Estimate(0.0, 0.1, 1e9).repeats_until(0.1, 4) == math.ceil(4 * 1.96**2)
 
 
-@pytest.mark.parametrize(("effects", "changes"), [((1, 2), False), ((-2, -1), False), ((-1, 1), True)])
-def test_sets_with_effects_of_both_signs(effects, changes):
-    assert TwoWayTable(np.array([effects] * 3) + np.arange(6.0).reshape(3, 2) ** 2 / 99).changes_sign() == changes
+@pytest.mark.parametrize(
+    ("effects", "spread", "changes"),
+    [((1, 2), 0.1, False), ((-2, -1), 0.1, False), ((-1, 1), 0.1, True), ((-1, 4), 1.0, True), ((-1, 1), 3.0, False)],
+)
+def test_sets_with_effects_of_both_signs(effects, spread, changes):
+    noise = spread * np.array([[1, -1, 0], [-1, 0, 1]])
+    pairs = [(samples(np.exp(value + own)), samples((1.0,) * 3)) for value, own in zip(effects, noise, strict=True)]
+    assert effect(pairs).changes_sign == changes
+
+
+@pytest.mark.parametrize(("effects", "changes"), [((0.8, 1.3), True), ((0.95, 1.04), False), ((1.2, 1.3), False)])
+def test_single_runs_with_effects_of_both_signs(effects, changes):
+    assert effect([(samples((value,)), samples((1.0,))) for value in effects]).changes_sign == changes
 
 
 def test_holm_stops_at_the_first_insignificant():

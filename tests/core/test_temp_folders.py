@@ -1,5 +1,6 @@
 """Temporary folders: gone with their maker, or with whoever makes the next one."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,3 +50,17 @@ def test_what_is_no_scratch_folder_is_left_alone(tmp_path):
     before = sorted(tmp_path.iterdir())
     sweep()
     assert sorted(tmp_path.iterdir()) == before and (tmp_path / "other" / LOCK).exists()
+
+
+def test_folder_to_which_a_process_still_writes_is_removed_later(tmp_path, monkeypatch):
+    def remove_all_but_a_new_file(path, ignore_errors):
+        (path / LOCK).unlink()
+        (path / "late.log").touch()
+
+    scratch = Scratch()
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", remove_all_but_a_new_file)
+        scratch.close()
+    assert (scratch.path / "late.log").exists()
+    sweep()
+    assert list(tmp_path.iterdir()) == []

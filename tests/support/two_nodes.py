@@ -91,11 +91,20 @@ class TwoNodes:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
 
+    @property
+    def head(self):
+        """The process number of the first node's command, whose descendants run there."""
+        return self._processes[0].pid
+
+    def processes_of_second(self):
+        """The process numbers of the second node."""
+        return [int(number) for number in run("ip", "netns", "pids", self.name).stdout.split()]
+
     def kill_second(self):
         """End every process of the second node at once, as a machine that loses its power."""
-        for number in run("ip", "netns", "pids", self.name).stdout.split():
+        for number in self.processes_of_second():
             with suppress(ProcessLookupError):
-                os.kill(int(number), signal.SIGKILL)
+                os.kill(number, signal.SIGKILL)
 
     def close(self):
         """End both nodes and take down what lies between them."""

@@ -30,6 +30,9 @@ BEYOND_LEAST_S = 0.001
 OFF_BUDGET = 0.05
 """Largest fraction by which the time of training may differ from a budget of time or price."""
 
+FALLING = 0.1
+"""Fall from an epoch to the next with which times may not be steady."""
+
 MOST_WAITED = 0.99
 """Largest waiting fraction used to estimate its cost."""
 
@@ -53,6 +56,21 @@ def short_warmup(run: Run) -> Iterator[Finding]:
     what = "steps" if by_steps else "epochs"
     text = f"after the warm-up, the run's {what} took {start.slower:.2f}x as long as later, until epoch {until}"
     yield Finding(text, start.excess, start.excess, remedy=f"set `warmup_epochs: {until}`, and more `epochs` than that")
+
+
+@detects("train for three epochs or more after the warm-up", caution=True, recurs=True)
+def few_steady_epochs(run: Run) -> Iterator[Finding]:
+    """In most repeats, one or two epochs follow the warm-up, and times still fell by {FALLING:.0%}.
+
+    Its time is estimated to fall by as much again. If steps are timed, `short_warmup` looks at them instead.
+    """
+    seconds, steps = seconds_in(run.full_epochs, STEADY)[-2:], run.steady.column("step_s")
+    if len(steps) not in (1, 2) or len(seconds) < 2 or all(steps) or others_load(run):
+        return
+    before, last = seconds
+    if 0 < last < (1 - FALLING) * before:
+        text = f"the run's last epoch took {last:.3g} s and the one before {before:.3g} s: it may not be steady yet"
+        yield Finding(text, before / last, too_long=before / last - 1)
 
 
 @detects(

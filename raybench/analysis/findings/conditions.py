@@ -8,7 +8,11 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
+from raybench.analysis.intervals import NOISIER, quantile
+from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.devices import hosted
 from raybench.monitoring.summary import BUSY_CORES, BUSY_PART, LEAST_S, is_busy  # noqa: F401 — for docstrings
@@ -47,6 +51,12 @@ MOST_TAKEN = 0.8
 
 MOST_LOST = 1 / (1 - MOST_TAKEN)
 """Cost from which it counts as unknown: a program that sleeps has little processor time whatever the others do."""
+
+SLOW = 0.1
+"""Least excess of slow runs over the others."""
+
+GAP_OF_SPREADS = 3
+"""Least gap between slow runs and the others, in spreads of the others: of normal runs with cv 5% few have it."""
 
 
 @detects("remove `threads` and `cpus` from the grid to use all cores", caution=True, of_hardware=True, of_grid=True)
@@ -105,6 +115,34 @@ def stopped(run: Run) -> Iterator[Finding]:
     if stopped_s > STOPPED * seconds > 0:
         text = f"the run or its whole machine was stopped for {stopped_s:.0f} s"
         yield Finding(text, stopped_s, too_long=stopped_s / max(seconds - stopped_s, LEAST_S))
+
+
+@detects("look for what slowed them; more `repeats` show how often it happens", caution=True, of_grid=True)
+def slow_runs(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
+    """Some runs took {SLOW:.0%} longer than others of their configuration, with none in between.
+
+    One was disturbed, or the machine has two states. A device's runs are compared with the fastest of their
+    configuration; the gap is at least `GAP_OF_SPREADS` times as wide as the spread of the larger group.
+    """
+    timed = [run for run in runs if run.status == TrialStatus.COMPLETED and run.steady_s]
+    for group in in_groups(timed, lambda run: (str(run.cell.leaves.get("device")), run.machine_name)):
+        repeats = in_groups(group, lambda run: run.cell_id)
+        df = len(group) - len(repeats) - 1
+        if df < 1:
+            continue
+        fastest = {own[0].cell_id: min(run.steady_s or 0.0 for run in own) for own in repeats}
+        excesses = [(run, math.log((run.steady_s or 0.0) / fastest[run.cell_id])) for run in group]
+        ordered = sorted(excesses, key=lambda each: each[1])
+        values = np.array([excess for _, excess in ordered])
+        split = int(np.diff(values).argmax()) + 1
+        fast, slow = values[:split], values[split:]
+        larger = max(fast, slow, key=lambda part: (len(part), np.ptp(part)))
+        error = math.sqrt(max(larger.var(ddof=1), 1e-12) * (1 / len(fast) + 1 / len(slow)))
+        is_apart = slow[0] - fast[-1] > max(math.log1p(SLOW), GAP_OF_SPREADS * np.ptp(larger))
+        if is_apart and slow.mean() - fast.mean() > quantile(df, 1 - NOISIER) * error:
+            for run, excess in ordered[split:]:
+                text = f"the run took {math.exp(excess):.3g}x as long as the fastest of its configuration"
+                yield [run], Finding(text, excess, too_long=math.expm1(excess))
 
 
 @detects("remove `cpus` from the grid file, so that trials run one at a time", caution=True, of_grid=True)

@@ -150,8 +150,8 @@ class TensorFlowEngine(Engine):
         count = self._recipe.gradient_accumulation
         total, gradients = tf.zeros([len(self._names)]), list[tf.Tensor | None]()
         for inputs, targets in zip(*(tf.split(values, count) for values in self._input.train(fed, draws)), strict=True):
-            before = [gradient for gradient in gradients if gradient is not None]
-            with tf.control_dependencies(before), tf.GradientTape(watch_accessed_variables=False) as tape:
+            earlier_gradients = [gradient for gradient in gradients if gradient is not None]
+            with tf.control_dependencies(earlier_gradients), tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(self._variables)
                 losses, values = self._forward(inputs, targets, training=True)
                 loss = tf.add_n([tf.reduce_mean(losses), *self.model.losses]) / count

@@ -125,10 +125,11 @@ class TorchEngine(Engine):
             ValueError: it is not the state of such a model; nothing was changed.
         """
         state = torch.load(path, weights_only=True)
-        saved, own = (
-            {name: value.shape for name, value in each.items()} for each in (state["model"], self.model.state_dict())
+        saved, shapes = (
+            {name: value.shape for name, value in state_dict.items()}
+            for state_dict in (state["model"], self.model.state_dict())
         )
-        if saved != own:
+        if saved != shapes:
             raise ValueError("it belongs to a model of a different shape")
         self._optimizer.load_state_dict(state["optimizer"])
         self.model.load_state_dict(state["model"])
@@ -192,7 +193,7 @@ class TorchEngine(Engine):
             parameter.grad = None
         self._overwrite()
         batch = self._input.take(self._draws_of(step), *examples)
-        for number, part in enumerate(zip(*(each.chunk(self._parts) for each in batch), strict=True), 1):
+        for number, part in enumerate(zip(*(tensor.chunk(self._parts) for tensor in batch), strict=True), 1):
             with nullcontext() if self._exchanges and number == self._parts else self._without_average():
                 losses, values = self._compute(*part)
                 if not self._is_checked:
@@ -218,7 +219,7 @@ class TorchEngine(Engine):
             seconds[self._exchanges].append(time.perf_counter() - start)
         if min(map(len, seconds.values())) < 2:
             return None
-        with_exchange, without = (median(seconds[each][1:]) for each in (True, False))
+        with_exchange, without = (median(seconds[exchanges][1:]) for exchanges in (True, False))
         return max(0.0, 1 - without / with_exchange)
 
     def _overwrite(self) -> None:

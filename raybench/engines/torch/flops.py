@@ -74,7 +74,7 @@ def _passes(model: nn.Module, inputs: torch.Tensor) -> tuple[int, int | None, in
         outputs = model(inputs)
     try:
         with FlopCounterMode(display=False) as backward:
-            sums = [each.sum() for each in _tensors(outputs) if each.requires_grad]
+            sums = [tensor.sum() for tensor in _tensors(outputs) if tensor.requires_grad]
             torch.autograd.backward(sums)
     except Exception:
         return forward.get_total_flops(), None, traffic.values

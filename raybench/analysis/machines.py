@@ -1,0 +1,312 @@
+"""Differences over several machines: within machines, or between models of device, of which machines are samples.
+
+Machines of one model differ in speed by far more than the runs on one of them. So an interval between two models allows
+for the machine, with a moderated variance (Smyth, 2004): what public results of equal machines vary by, and what those
+of this grid do. On the same device of the same machines the machine cancels, and runs are compared within each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import NamedTuple
+
+from raybench.analysis import intervals
+from raybench.analysis.answer import Caution, Machine, Ratio
+from raybench.analysis.intervals import ALPHA, EffectEstimate, Estimate, Sample, at_every_look, f_probability
+from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured, Pairs
+from raybench.core.cell import VERSION_AXIS
+
+
+class Prior(NamedTuple):
+    """Standard deviation of the log speeds of machines of one model, and its degrees of freedom."""
+
+    sd: float
+    df: float
+
+
+SAME_SOFTWARE, ANY_SOFTWARE = Prior(0.009, 7), Prior(0.023, 23)
+"""Of machines with the same software, and with that of different owners (MLPerf Training v5.0 and v5.1)."""
+
+NO_MACHINE = Prior(0.0, math.inf)
+"""If the machine cancels, or does not matter, as for quality."""
+
+LEVEL = 0.10
+"""Level of the test that the machines of a grid differ more than the prior knows."""
+
+
+class Spread(NamedTuple):
+    """Sum of squares of the means of machines around that of their model, and its degrees of freedom."""
+
+    squares: float = 0.0
+    df: int = 0
+
+
+def _spread_of_grid(pairs: Pairs, quantity: str) -> Spread:
+    """Return the spread of the models of the grid that are not compared; over several sets, that of means over them."""
+    own = pairs[0][0]
+    if own.machines is None:
+        return Spread()
+    key, spreads = (own.job, quantity, len(pairs) > 1), own.machines.spreads
+    if key not in spreads:
+        by_model: dict[str, list[Sequence[Sample]]] = {}
+        for each in own.machines.configurations:
+            if each.job == own.job and (samples := each.samples(quantity)):
+                by_model.setdefault(each.model, []).append(samples)
+        spreads[key] = {model: _pooled(of_model, len(pairs) > 1) for model, of_model in by_model.items()}
+    compared = {each.model for pair in pairs for each in pair}
+    return _sum(spread for model, spread in spreads[key].items() if model not in compared)
+
+
+def _sum(spreads: Iterable[Spread]) -> Spread:
+    squares, df = zip(Spread(), *spreads, strict=True)
+    return Spread(sum(squares), sum(df))
+
+
+def _pooled(configurations: Sequence[Sequence[Sample]], are_averaged: bool) -> Spread:
+    """Return the spread of the machines of a model: of means over its configurations, or the mean of their spreads."""
+    if are_averaged:
+        return _Side.of(configurations).spread
+    spreads = [spread for each in configurations if (spread := _Side.of([each]).spread).df]
+    df = min((each.df for each in spreads), default=0)
+    return Spread(df * fmean(each.squares / each.df for each in spreads), df) if spreads else Spread()
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The mean over sets of configurations, each a mean over machines.
+
+    Attributes:
+        weight: sum of the squared weights of its machines: 1 ÷ their number if each ran all sets.
+        noise: variance of the mean due to runs, and its degrees of freedom, which are 0 if it is not known.
+        spread: that of the machines with the same sets.
+    """
+
+    value: float
+    weight: float
+    noise: float
+    noise_df: float
+    spread: Spread
+
+    @classmethod
+    def of(cls, sets: Sequence[Sequence[Sample]], floor: float = 0.0) -> _Side:
+        """Return the side of the runs of each set; `floor` is the least variance of one run."""
+        by_host: dict[str, dict[int, list[float]]] = {}
+        for number, samples in enumerate(sets):
+            for run in sorted(samples, key=lambda each: each.repeat):
+                by_host.setdefault(run.host, {}).setdefault(number, []).append(run.value)
+        hosts = [set(own) for own in by_host.values()]
+        counts = [sum(number in own for own in hosts) for number in range(len(sets))]
+        weights = [sum(1 / counts[number] for number in own) / len(sets) for own in hosts]
+        # Sets share what happens in a repeat, so a repeat gives one number: the mean over the sets of a machine.
+        repeats = [list(map(fmean, zip(*own.values(), strict=False))) for own in by_host.values()]
+        parts = [(intervals.variance(own) * (len(own) - 1), len(own) - 1) for own in repeats if len(own) > 1]
+        df = sum(own_df for _, own_df in parts)
+        variance = max(sum(squares for squares, _ in parts) / df, floor) if df else 0.0
+        noise = sum(weight**2 * variance / len(own) for weight, own in zip(weights, repeats, strict=True))
+        alike: dict[frozenset[int], list[float]] = {}
+        for own, numbers in zip(repeats, hosts, strict=True):
+            alike.setdefault(frozenset(numbers), []).append(fmean(own))
+        groups = [own for own in alike.values() if len(own) > 1]
+        squares = sum(intervals.variance(own) * (len(own) - 1) for own in groups)
+        spread = Spread(squares, sum(len(own) - 1 for own in groups))
+        means = [fmean(fmean(own[number]) for own in by_host.values() if number in own) for number in range(len(sets))]
+        return cls(fmean(means), sum(each**2 for each in weights), noise, df, spread)
+
+
+def effect(quantity: str, pairs: Pairs, floor: float | None = None) -> EffectEstimate | None:
+    """Return a quantity of configurations minus that of the others, over matched sets; None without a set of runs.
+
+    `floor` is the least variance of one run, by default that of rounding.
+    """
+    alone = [(pair, _effect(quantity, [pair], floor)) for pair in pairs if all(each.samples(quantity) for each in pair)]
+    sets = [(pair, found) for pair, found in alone if found]
+    if len(sets) < 2:
+        return sets[0][1] if sets else None
+    found = _effect(quantity, [pair for pair, _ in sets], floor)
+    return replace(found, sets=tuple(each.mean for _, each in sets)) if found else None
+
+
+def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate | None:
+    are_models = any(_differs(own, other, quantity) for own, other in pairs)
+    sides = [(own.samples(quantity), other.samples(quantity)) for own, other in pairs]
+    if not are_models:
+        sides = [tuple(_on(_hosts(*pair), samples) for samples in pair) for pair in sides]  # type: ignore[misc]
+    hosts = [{run.host for pair in sides for run in pair[number]} for number in range(2)]
+    candidates, stopping = pairs[0][0].candidates.get(quantity), sides[0][0][0].stopping
+    if floor is None:
+        floor = max(each.rounding(quantity) for pair in pairs for each in pair)
+    if len(hosts[0]) == len(hosts[1]) == 1:
+        found = intervals.effect(sides, floor, candidates)
+        if are_models and found:
+            mean = _moderated(found.mean, 2.0, _prior(quantity, pairs), _spread_of_grid(pairs, quantity))
+            mean = replace(mean, machines=len(hosts[0] | hosts[1]))
+            return replace(found, mean=mean, sets=(mean,))
+        return found
+    if are_models:
+        own, other = (_Side.of([pair[number] for pair in sides], floor / len(sides)) for number in range(2))
+        base = _between(own, other)
+        spread = _sum([own.spread, other.spread, _spread_of_grid(pairs, quantity)])
+        weight, prior = own.weight + other.weight, _prior(quantity, pairs)
+    else:
+        own = _Side.of([_differences(*pair) for pair in sides], 2 * floor / len(sides))
+        error = math.sqrt(own.noise) if own.noise_df else None
+        base = Estimate(own.value, error, own.noise_df, paired=True)
+        spread, weight, prior = own.spread, own.weight, NO_MACHINE
+    if len(pairs) == 1 and candidates:
+        base = replace(base, alpha=ALPHA / candidates.comparisons)
+    base = replace(at_every_look(base, stopping), machines=len(hosts[0] | hosts[1]))
+    mean = _moderated(base, weight, prior, spread)
+    return EffectEstimate(mean, (mean,))
+
+
+def _between(own: _Side, other: _Side) -> Estimate:
+    """Return a side minus another on other machines, with the error due to runs."""
+    noises = [(own.noise, own.noise_df), (other.noise, other.noise_df)]
+    least = min(df for _, df in noises)
+    df = min(satterthwaite(noises), 2.0 * least) if least else 0.0
+    return Estimate(own.value - other.value, math.sqrt(own.noise + other.noise) if least else None, df)
+
+
+def _moderated(base: Estimate, weight: float, prior: Prior | None, spread: Spread) -> Estimate:
+    """Return an estimate with the variance of machines; that of these machines alone without a prior.
+
+    Args:
+        base: with the error due to runs.
+        weight: variance of the value ÷ that of a machine.
+    """
+    if prior is None:
+        return base
+    noise = 0.0 if base.error is None else base.error**2 / weight
+    expected = prior.sd**2 + noise
+    expected_df = min(satterthwaite([(prior.sd**2, prior.df), (noise, base.df)]), prior.df)
+    between = spread.squares / spread.df if spread.df else 0.0
+    total = expected_df + spread.df
+    variance, df = (expected_df * expected + spread.squares) / total if math.isfinite(total) else expected, total
+    if base.error is None:
+        # The noise of a single run on each machine is in what machines differ by.
+        variance, df = max(between, variance), float(spread.df)
+    elif between > variance and f_probability(between, expected, spread.df, expected_df) < LEVEL:
+        variance, df = between, float(spread.df)
+    if not df:
+        return base
+    found = replace(base, error=math.sqrt(variance * weight), df=df)
+    return (
+        found if prior is NO_MACHINE else replace(found, alone=base, machine_sd=math.sqrt(max(0.0, variance - noise)))
+    )
+
+
+def allowance(own: Measured, other: Measured, quantity: str) -> float:
+    """Return the half-width for machines of an interval of logs; 0 on the same device of the same machines."""
+    found = effect(quantity, [(own, other)])
+    prior = _prior(quantity, [(own, other)])
+    if not prior or not found or not _differs(own, other, quantity):
+        return 0.0
+    estimate = found.mean
+    if estimate.alone and estimate.half and estimate.alone.half is not None:
+        return math.sqrt(max(0.0, estimate.half**2 - estimate.alone.half**2))
+    return intervals.quantile(prior.df, 1 - estimate.alpha / 2) * prior.sd * math.sqrt(2)
+
+
+def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """Return the degrees of freedom of a sum of variances, each with its own."""
+    divisor = sum(variance**2 / df for variance, df in parts if variance)
+    return sum(variance for variance, _ in parts) ** 2 / divisor if divisor else math.inf
+
+
+def _prior(quantity: str, pairs: Pairs) -> Prior | None:
+    """Return what is known of machines of one model; None if these machines alone are compared."""
+    if quantity not in (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET):
+        return NO_MACHINE
+    if any(each.machines is None for pair in pairs for each in pair):
+        return None
+    is_same = all(has_same_software(own, other) for own, other in pairs)
+    return SAME_SOFTWARE if is_same else ANY_SOFTWARE
+
+
+def has_same_software(own: Measured, other: Measured) -> bool:
+    """Return whether both have the same framework, kernel and code, and driver, if both have one; false if unknown."""
+    first, second = own.software, other.software
+    names = {*first, *second} - {"driver"} | (first.keys() & second.keys())
+    if own.axes.get(VERSION_AXIS) != other.axes.get(VERSION_AXIS):  # other code is what is compared
+        names &= {"driver", "kernel"}
+    return bool(first and second) and all(first.get(name) == second.get(name) for name in names)
+
+
+def _differs(own: Measured, other: Measured, quantity: str) -> bool:
+    """Return whether two configurations ran on different models of device, or on no common machine."""
+    return own.model != other.model or not _hosts(own.samples(quantity), other.samples(quantity))
+
+
+def _hosts(*sides: Sequence[Sample]) -> set[str]:
+    return set.intersection(*({run.host for run in side} for side in sides))
+
+
+def _on(hosts: set[str], samples: Sequence[Sample]) -> tuple[Sample, ...]:
+    return tuple(run for run in samples if run.host in hosts)
+
+
+def _differences(own: Sequence[Sample], other: Sequence[Sample]) -> list[Sample]:
+    """Return the differences of the first, second, … runs of both on each machine: repeats are numbered over all."""
+    sides = [sorted(side, key=lambda run: run.repeat) for side in (own, other)]
+    return [
+        replace(first, repeat=number, value=first.value - second.value)
+        for host in sorted(_hosts(own, other))
+        for number, (first, second) in enumerate(zip(*(_on({host}, side) for side in sides), strict=False))
+    ]
+
+
+def machine_speeds(configurations: Sequence[Measured]) -> list[Machine]:
+    """Return the machines, each with its speed relative to the others of its model, the slowest first."""
+    by_model: dict[str, list[Measured]] = {}
+    for each in configurations:
+        if each.completed:
+            by_model.setdefault(each.model, []).append(each)
+    hosts = {run.machine_name for each in configurations for run in each.completed}
+    names = Counter(host.partition(" ")[0] for host in hosts)
+    found = []
+    for own in by_model.values():
+        runs = Counter(run.machine_name for each in own for run in each.completed)
+        device = str(own[0].axes.get("device") or own[0].model)
+        for host, count in runs.items():
+            name, _, identity = host.partition(" ")
+            name += f" ({identity:.6})" if names[name] > 1 else ""
+            found += [_relative(Machine(name, device, count), host, own, len(runs))] if name else []
+    return sorted(found, key=lambda each: each.speed.value if each.speed else math.inf)
+
+
+def _relative(machine: Machine, host: str, configurations: Sequence[Measured], count: int) -> Machine:
+    """Return a machine with its speed relative to the others of its model, over the configurations of both."""
+    sets = [({host} & _hosts(each.times), each) for each in configurations if len(_hosts(each.times)) > 1]
+    common = [each for hosts, each in sets if hosts]
+    if not common:
+        return machine
+    own, others = (
+        _Side.of([[run for run in each.times if (run.host == host) is is_own] for each in common])
+        for is_own in (True, False)
+    )
+    base = replace(_between(others, own), alpha=ALPHA / count)  # as the slowest is looked for
+    is_same = all(each.software == common[0].software for each in common) and common[0].has_one_software
+    prior = SAME_SOFTWARE if is_same else ANY_SOFTWARE
+    bounds = _moderated(base, own.weight + others.weight, prior, others.spread).interval()
+    ends = replace(base, alpha=ALPHA).interval()
+    low, high = map(math.exp, ends) if ends else (None, None)
+    other_hosts = {run.host for each in common for run in each.times} - {host}
+    speed = Ratio(math.exp(base.value), low, high, machine.runs)
+    return replace(machine, others=len(other_hosts), speed=speed, is_slow=bounds is not None and bounds[1] < 0)
+
+
+def machine_cautions(machines: Sequence[Machine]) -> Iterator[Caution]:
+    """Yield a caution for each machine that is slower than those of one model usually are."""
+    for each in machines:
+        if each.is_slow and each.speed:
+            low, high = (None if end is None else 100 * (1 - end) for end in (each.speed.high, each.speed.low))
+            interval = "" if low is None or high is None else f" (95% CI {low:.1f}–{high:.1f}%)"
+            others = f"{each.others} others" if each.others > 1 else "the other one"
+            text = f"{each.name} is {100 * (1 - each.speed.value):.1f}% slower than {others} of its model{interval}"
+            has_models = len({other.device for other in machines}) > 1
+            remedy = "check its clocks, its temperature and what else runs there"
+            yield Caution("slow_machine", text, remedy, could_change_best=has_models)

@@ -1,0 +1,93 @@
+"""Machines as the unit of comparisons of models of device."""
+
+import math
+
+import pytest
+from support.made_up_runs import MadeUpGrid
+
+SAME = {"versions": {"torch": "2.13"}}
+
+
+def around(seconds, count=3, noise=0.001):
+    return [seconds * (1 + noise * (number - (count - 1) / 2)) for number in range(count)]
+
+
+def grid_of(machines, noise=0.001, kernel="6.8", **further):
+    """A grid with the seconds of each machine by device, three runs each, on two batch sizes."""
+    grid = MadeUpGrid(**further)
+    for device, listed in machines.items():
+        for batch in (32, 64):
+            seconds = [each * (2 if batch == 32 else 1) for each in listed]
+            grid.add({"device": device, "batch_size": batch}, [s for each in seconds for s in around(each, 3, noise)])
+    for run in grid.attempts:
+        name = f"{run.profile}-{run.repeat // 3}"
+        run.host = {"name": name, "kernel": kernel} if kernel else {"name": name}
+        run.versions = SAME["versions"]
+    return grid
+
+
+def half(ratio):
+    return math.log(ratio.high / ratio.low) / 2
+
+
+def by_axis(answer):
+    return {each.axis: each for each in answer.effects}
+
+
+def test_one_machine_of_each_model_has_the_variance_of_public_results():
+    effect = by_axis(grid_of({"a": [1.0], "b": [2.0]}).answer())["device"].speed
+    assert half(effect) == pytest.approx(2.3646 * 0.009 * math.sqrt(2), rel=0.02)
+    assert effect.machines == 2 and effect.machine_sd == pytest.approx(0.009)
+    assert effect.these_low < effect.value < effect.these_high and effect.these_high / effect.these_low < 1.01
+
+
+def test_unknown_software_has_that_of_different_owners():
+    effect = by_axis(grid_of({"a": [1.0], "b": [2.0]}, kernel=None).answer())["device"].speed
+    assert half(effect) == pytest.approx(2.0687 * 0.023 * math.sqrt(2), rel=0.02)
+
+
+def test_settings_are_compared_within_each_machine():
+    """Machines that differ by 20% do not widen the interval of a setting that all of them ran."""
+    one, three = (grid_of({"a": seconds}).answer() for seconds in ([1.0], [1.0, 1.2, 0.8]))
+    first, second = (by_axis(each)["batch_size"].speed for each in (one, three))
+    assert second.value == pytest.approx(first.value) and half(second) <= half(first)
+
+
+def test_another_model_does_not_change_the_effect_of_a_setting():
+    with_third = grid_of({"a": [1.0, 1.2], "b": [2.0]}).answer()
+    effect = by_axis(with_third)["batch_size"].speed
+    assert effect.value == pytest.approx(2) and half(effect) < 0.02
+
+
+def test_machines_that_differ_more_than_usual_widen_the_interval():
+    """By the formula: v = SS/d on d degrees of freedom after the F test."""
+    usual, wide = (grid_of({"a": [1, 1 + spread], "b": [2, 2 * (1 + spread)]}).answer() for spread in (0.01, 0.1))
+    assert half(by_axis(usual)["device"].speed) < 0.025
+    squares = 2 * math.log(1.1) ** 2 / 2
+    expected = 4.3027 * math.sqrt(squares / 2)
+    assert half(by_axis(wide)["device"].speed) == pytest.approx(expected, rel=0.03)
+
+
+def test_these_machines_alone_have_the_interval_of_runs():
+    answer = grid_of({"a": [1.0], "b": [1.02]}, these_machines=True).answer()
+    effect = by_axis(answer)["device"].speed
+    assert half(effect) < 0.01 and effect.is_significant and answer.these_machines
+    models = by_axis(grid_of({"a": [1.0], "b": [1.02]}).answer())["device"].speed
+    assert models.is_of_these_machines and not models.is_significant
+
+
+def test_slow_machine_is_a_caution_with_its_size():
+    answer = grid_of({"a": [1.0, 1.002, 0.998, 1.06], "b": [2.0]}).answer()
+    slowest = answer.machine_speeds[0]
+    assert slowest.name == "a-3" and slowest.is_slow and slowest.others == 3
+    assert slowest.speed.value == pytest.approx(1 / 1.06, rel=0.002) and slowest.speed.high < 0.96
+    (caution,) = (each for each in answer.trust.cautions if each.code == "slow_machine")
+    assert "a-3 is 5.7% slower than 3 others of its model (95% CI 5" in caution.text
+    usual = grid_of({"a": [1.0, 1.002, 0.998, 1.01], "b": [2.0]}).answer()
+    assert not any(each.is_slow for each in usual.machine_speeds)
+
+
+def test_quality_is_not_widened_by_machines():
+    answers = (grid_of({"a": [1.0], "b": [2.0]}, these_machines=alone).answer() for alone in (False, True))
+    first, second = (by_axis(each)["device"].quality["val/accuracy"] for each in answers)
+    assert (first.low, first.high) == (second.low, second.high)
