@@ -14,11 +14,8 @@ from typing import Any, Self, get_type_hints
 from raybench.core import identity
 from raybench.core.settings import MISSING, Settings, is_of_type
 
-BASE, NEW = "base", "new"
-"""The versions that a comparison runs in one grid."""
-
-VERSION_AXIS = "version"
-"""The axis of the versions in that grid."""
+BASE, NEW = "base", "new"  # the versions that a comparison runs in one grid
+VERSION_AXIS = "version"  # the axis of the versions in that grid
 
 FUNCTION, COMMAND = "function", "command"
 """The forms of a workload with a loop of the user: a training function, or a command."""
@@ -121,8 +118,7 @@ class ComparedVersion:
     pair: str = MISSING
 
 
-UNKNOWN_SETTINGS = Settings.from_json({})
-"""Settings without any known value."""
+UNKNOWN_SETTINGS = Settings.from_json({})  # settings without any known value
 
 
 @dataclass(frozen=True)
@@ -208,8 +204,7 @@ class Cell:
         return dict(identity.leaves(self.to_json()))
 
 
-UNKNOWN_CELL = Cell()
-"""A cell without any known value."""
+UNKNOWN_CELL = Cell()  # a cell without any known value
 
 _NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, ComparedVersion)
 

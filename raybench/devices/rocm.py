@@ -12,8 +12,7 @@ from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.cuda import Cuda
 from raybench.devices.visible import selected
 
-BYTES = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
-"""Bytes of a unit in the output of `amd-smi`."""
+BYTES = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}  # bytes of a unit in the output of `amd-smi`
 
 
 def probe() -> list[Hardware]:

@@ -32,14 +32,9 @@ from raybench.results.folder import has_end
 from raybench.trial.failure import end_event
 from raybench.trial.record import append_event
 
-MAX_TRIALS = 256
-"""Maximum number of simultaneous trials on a node: one per core or accelerator."""
-
-SEND_S = 0.5
-"""Seconds between two looks at what a trial has written, if the driver cannot see it."""
-
-Key = tuple[str, int]
-"""A trial's id and the number of its attempt."""
+MAX_TRIALS = 256  # maximum number of simultaneous trials on a node: one per core or accelerator
+SEND_S = 0.5  # seconds between two looks at what a trial has written, if the driver cannot see it
+Key = tuple[str, int]  # a trial's id and the number of its attempt
 
 
 @dataclass

@@ -40,11 +40,8 @@ from raybench.trial.record import append_event, shortened
 START_TIMEOUT = 300.0
 """Timeout for loading a framework, in seconds: a cold network disk is slow, a hung interpreter never finishes."""
 
-CLOSE_TIMEOUT = 10.0
-"""Seconds to wait until a fork server and all its descendants have ended."""
-
-CHECK_S = 1.0
-"""Seconds between two looks at a trial: at the size of its output and, if it has a limit, at its memory."""
+CLOSE_TIMEOUT = 10.0  # seconds to wait until a fork server and all its descendants have ended
+CHECK_S = 1.0  # seconds between two looks at a trial: at the size of its output and, if it has a limit, at its memory
 
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""

@@ -55,23 +55,18 @@ from raybench.planning.placement import ResourceRequest
 from raybench.planning.plan import Check
 from raybench.results.folder import TUNE, parse_events
 
-POLL_S = 0.1
-"""Seconds between two looks at the files of running trials, and at Ray's own processes."""
+POLL_S = 0.1  # seconds between two looks at the files of running trials, and at Ray's own processes
 
 START_TIMEOUT_S = 600.0
 """Timeout for the start of Ray and of the first trial; at a load of 15 on two cores Ray alone has taken 200 s."""
 
-SLOW_START_S = 20.0
-"""Seconds of starting Ray after which a message says that it is slow."""
+SLOW_START_S = 20.0  # seconds of starting Ray after which a message says that it is slow
 
 RETURN_TIMEOUT_S = 600.0
 """Seconds to wait for a node that the remaining trials need; a machine restarts within some minutes."""
 
-CLOSE_TIMEOUT_S = 10.0
-"""Seconds to wait until the child process has killed everything that it had started."""
-
-FINISH_TIMEOUT_S = 30.0
-"""Seconds in which Tune may end its actors and write its record after the last trial."""
+CLOSE_TIMEOUT_S = 10.0  # seconds to wait until the child process has killed everything that it had started
+FINISH_TIMEOUT_S = 30.0  # seconds in which Tune may end its actors and write its record after the last trial
 
 AGAIN = "Finished trials are kept; run the same command again for the rest."
 

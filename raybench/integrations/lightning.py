@@ -12,8 +12,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from raybench.training import Trial
 from raybench.training.library_loop import LibraryLoop
 
-RESUMED = "resumed.ckpt"
-"""File in the trial's output folder with Lightning's checkpoint from which an attempt goes on."""
+RESUMED = "resumed.ckpt"  # file in the trial's output folder with Lightning's checkpoint from which an attempt goes on
 
 
 class TrialCallback(Callback):  # type: ignore[misc]

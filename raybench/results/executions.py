@@ -16,8 +16,7 @@ from raybench.core.files import write_atomic
 from raybench.results.folder import EXECUTIONS, json_object
 from raybench.results.parsing import text_in
 
-MILLISECONDS = len("2026-11-21T09-00-00-000")
-"""Characters of the time at the beginning of an execution's name."""
+MILLISECONDS = len("2026-11-21T09-00-00-000")  # characters of the time at the beginning of an execution's name
 
 
 def as_name(text: str) -> str:

@@ -67,8 +67,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 _THREAD = re.compile(r"(?:Current t|T)hread 0x.*\n")
 """The line before the stack of each thread, as `faulthandler` writes it."""
 
-_OF_TORCHRUN = "torch/distributed/elastic/"
-"""What the first line of that report has in it."""
+_OF_TORCHRUN = "torch/distributed/elastic/"  # what the first line of that report has in it
 
 _NOT_FOR_PROGRAMS = re.compile(r"(MLFLOW|RAY|TUNE)_|(PYTHONBREAKPOINT|SPT_NOENV|PL_DISABLE_FORK)$")
 """Environment variables of trackers, and those that Ray sets for its workers."""

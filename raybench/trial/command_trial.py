@@ -30,8 +30,7 @@ from raybench.trial.journal import TrialJournal, misuse, options_of
 from raybench.workloads import read_info
 from raybench.workloads.own_files import record_late_modules
 
-GLOO_RELEASE = 0.2
-"""Seconds in which the threads of torch's Gloo release the tensors of the last collective operation."""
+GLOO_RELEASE = 0.2  # seconds in which the threads of torch's Gloo release the tensors of the last collective operation
 
 _process: _Process | None = None
 

@@ -47,17 +47,13 @@ GRACE_SECONDS = 1.0
 
 They may report the same error, or one that follows from the death of a rank."""
 
-STACK_SECONDS = 0.5
-"""Seconds in which each rank writes at which line it is."""
-
-COMMUNICATION_SECONDS = 60.0
-"""Most seconds in which the ranks measure the time of communication after their training."""
+STACK_SECONDS = 0.5  # seconds in which each rank writes at which line it is
+COMMUNICATION_SECONDS = 60.0  # most seconds in which the ranks measure the time of communication after their training
 
 WAITING = re.compile(r"/torch/(distributed|autograd|nn/parallel)/")
 """Folders of the code in which a rank waits for others."""
 
-Fail = Callable[[str, Mapping[str, Any]], Event]
-"""Makes the end event of a trial from a status and an error."""
+Fail = Callable[[str, Mapping[str, Any]], Event]  # makes the end event of a trial from a status and an error
 
 
 def ranks_of(job: Job) -> int:

@@ -19,8 +19,7 @@ from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
 from raybench.engines import FRAMEWORKS
 
-APPLIED = ("fp32", "tf32")
-"""Precisions that are set for a loop of the user; any other is its own affair."""
+APPLIED = ("fp32", "tf32")  # precisions that are set for a loop of the user; any other is its own affair
 
 OFFLINE = {"WANDB_MODE": "offline"}
 """Environment variables under which other trackers send nothing while training is timed."""

@@ -23,8 +23,7 @@ from raybench.engines.tensorflow.optimizers import build_optimizer
 POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 """Keras's name of each precision; the device decides if float32 uses TF32."""
 
-Rows = Mapping[str, tf.Tensor]
-"""Draws and optimizer scalars of an epoch, each [steps, …], or of one step."""
+Rows = Mapping[str, tf.Tensor]  # draws and optimizer scalars of an epoch, each [steps, …], or of one step
 
 
 def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor, smoothing: float = 0.0) -> tf.Tensor:
