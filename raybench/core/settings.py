@@ -497,7 +497,6 @@ def is_of_type(value: Any, declared: Any) -> bool:
 
 @cache
 def _accepted(declared: Any) -> tuple[type, ...]:
-    """The JSON types that are accepted for a declared type."""
     if get_origin(declared) in (UnionType, Union):
         return tuple(kind for option in get_args(declared) for kind in _accepted(option))
     kind = get_origin(declared) or declared

@@ -211,6 +211,5 @@ class NodeServer:
 
 
 def _interface_of(address: str) -> str:
-    """The name of the network interface that has an address."""
     names = (name for name, entries in psutil.net_if_addrs().items() if any(e.address == address for e in entries))
     return next(names, "")

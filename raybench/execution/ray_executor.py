@@ -182,7 +182,6 @@ class RayProcess:
         return bool(self._answer("ask", "starts_nodes"))
 
     def _answer(self, do: str, name: str, **request: Any) -> Any:
-        """Ask the child for something, and wait for its answer."""
         try:
             self.wait_started()
             self.send(do, **request)
@@ -208,7 +207,6 @@ class RayProcess:
 
 
 def _kill_session(leader: int) -> None:
-    """Kill the processes of a session."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if os.getsid(process.pid) == leader:
@@ -356,7 +354,6 @@ class _Grid:
                 return
 
     def _start(self, assignment: Assignment, callbacks: bytes) -> None:
-        """Hand out an assignment with its first job."""
         steps = [*assignment.work.checks, None]
         job = self._job(assignment, steps[0])
         if self._folder is None:
@@ -448,11 +445,9 @@ class _Grid:
                 self._ray.send("leave", address=node.address)
 
     def _lacks(self, running: _Running) -> bool:
-        """Return whether a node of an assignment is absent."""
         return not self._present.issuperset(node.name for node in running.assignment.nodes)
 
     def _see_nodes(self, addresses: Sequence[str]) -> None:
-        """Take note of the nodes that Ray has."""
         present = {node.name for node in self._schedule.nodes if node.address in addresses}
         for name in sorted(self._present ^ present):
             self._tell(f"{name} is back." if name in present else f"{name} was lost, with its running trials.")

@@ -120,7 +120,6 @@ class TrialCallback(Callback):  # type: ignore[misc]
             self._loop.end_epoch(more)
 
     def _log(self, trainer: Trainer) -> None:
-        """Log the training metrics of this epoch."""
         fresh = _fresh(trainer.callback_metrics, self._before)
         self._loop.log(_named({name: value for name, value in fresh.items() if name not in self._evaluated}, "train"))
 

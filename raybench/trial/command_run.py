@@ -291,7 +291,6 @@ class CommandRun:
         return {number: stacks.get(number) for number in ranks}
 
     def _stop(self, program: Program) -> None:
-        """End the program and what it has started."""
         self._is_stopping = True
         program.signal(signal.SIGTERM)
         deadline = time.monotonic() + TERMINATION_SECONDS

@@ -46,8 +46,6 @@ def current_trial(*, epochs: float | None = None) -> Trial:
 
 
 class _Process:
-    """The trial of this process."""
-
     def __init__(self, channel: Path) -> None:
         number, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
         rank = Rank(
@@ -114,8 +112,6 @@ class _Process:
 
 
 class _Journal(TrialJournal):
-    """The events of one rank."""
-
     trial: Trial
     writer: Writer
 

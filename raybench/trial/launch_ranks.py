@@ -213,8 +213,6 @@ class _Process:
 
 
 class _Ranks:
-    """All ranks of a trial."""
-
     def __init__(self, job: Job, processes: Sequence[_Process | RemoteRank], fail: Fail) -> None:
         self._job, self._processes, self._fail = job, processes, fail
         self._oom_kills = memory.oom_kills()

@@ -79,7 +79,6 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
 
 
 def _distributions(modules: Iterable[str]) -> list[str]:
-    """The distributions of modules."""
     by_module = metadata.packages_distributions() if modules else {}
     return [by_module[name][0] for name in modules if name in by_module]
 
