@@ -40,14 +40,13 @@ from raybench.results.epoch import over_ranks
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.journal import Send
 from raybench.trial.program import status_of
-from raybench.trial.remote_ranks import RemoteRank, forward, remote_ranks
+from raybench.trial.remote_ranks import WRITE_SECONDS, RemoteRank, forward, remote_ranks
 
 GRACE_SECONDS = 1.0
 """Seconds for the other ranks to end after one has.
 
 They may report the same error, or one that follows from the death of a rank."""
 
-STACK_SECONDS = 0.5  # seconds in which each rank writes at which line it is
 COMMUNICATION_SECONDS = 60.0  # most seconds in which the ranks measure the time of communication after their training
 
 WAITING = re.compile(r"/torch/(distributed|autograd|nn/parallel)/")
@@ -296,7 +295,7 @@ class _Ranks:
         """
         for process in self._processes:
             process.write_stack()
-        time.sleep(STACK_SECONDS)
+        time.sleep(WRITE_SECONDS)
         stacks = {process.number: process.stack() for process in self._processes}
         return self._failure(TrialStatus.TIMEOUT, timeout_error(self._job, stacks))
 
