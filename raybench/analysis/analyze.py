@@ -79,11 +79,14 @@ class Grid:
         self.request = with_needed_repeats(runs, request)
         self.measured, self.unit = measure_all(runs, self.request)
         self.target = as_fraction(request.target)
-        self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
+        self._sign = -1 if is_higher_better(self.metric, self.target) else 1
+        self._quality_sign = self._sign if request.budget else 0
+        self._order = ranking(self.measured, self.metric, self._quality_sign)
+        self.matching = Matching(self.measured, request.baseline if baseline is None else baseline, self._order)
         self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
         used = [run.utilization for own in self.measured for run in own.completed if run.utilization]
         # A run that exceeds its peak puts every share of this peak in doubt.
@@ -92,11 +95,9 @@ class Grid:
     def answer(self, warnings: Iterable[str] = ()) -> Answer:
         """Return the answer to its question, with what else the user should know, such as results of checks."""
         request, measured, matching, metric = self.request, self.measured, self.matching, self.metric
-        quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, self.target) else 1
-        order = ranking(measured, metric, quality_sign)
         configurations = [self._configuration(each) for each in measured]
         ranks = Counter[str]()
-        for index in order:
+        for index in self._order:
             ranks[measured[index].job] += 1
             configurations[index] = replace(configurations[index], rank=ranks[measured[index].job])
         workloads, jobs = dict.fromkeys(each.workload for each in configurations if each.workload), {}
@@ -105,7 +106,9 @@ class Grid:
             jobs[own.job] = ", ".join(filter(None, names))
         # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
         is_result = not is_smoke(request.name)
-        bests = best(measured, matching, metric, jobs if len(jobs) > 1 else {}, quality_sign) if is_result else ()
+        kept = self._sign, request.max_quality_loss
+        named = jobs if len(jobs) > 1 else {}
+        bests = best(measured, matching, metric, named, self._quality_sign, kept) if is_result else ()
         made_effects = tuple(effects(measured, matching, self.metrics, bool(request.budget))) if is_result else ()
         data = (str(cell.content.data.name) for cell in request.cells)
         answer = Answer(
@@ -115,13 +118,14 @@ class Grid:
             axes=matching.axes,
             unit=self.unit,
             configurations=tuple(configurations),
-            ranking=tuple(order),
+            ranking=tuple(self._order),
             best=tuple(bests),
             effects=made_effects,
             scalings=tuple(scalings(measured, matching, made_effects)),
             machine_speeds=tuple(machine_speeds(measured)),
             these_machines=request.these_machines,
             status=_status(configurations, request.part, notes(measured, matching, request)),
+            compared=matching.compared[0] if matching.compares_best and matching.compared else "",
             metric=metric,
             synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
             target=self.target,
@@ -130,6 +134,7 @@ class Grid:
             description=request.description,
             clock=clock_text(run for each in measured for run in each.completed),
             currency=request.currency,
+            max_quality_loss=request.max_quality_loss,
         )
         return with_trust(answer, measured, matching, self.findings, warnings)
 

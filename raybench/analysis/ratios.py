@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TypeVar
 
 from raybench.analysis import machines
 from raybench.analysis.answer import Difference, Ratio, Summary
 from raybench.analysis.intervals import EffectEstimate, Estimate, Sample, mean
 from raybench.analysis.measured import TIME, Measured, Pairs
 
+AnySummary = TypeVar("AnySummary", bound=Summary)
+
 ACCURACY_MARGIN = 0.01
 """Equivalence margin of accuracies: one point."""
+
+
+def is_accuracy(metric: str) -> bool:
+    """Return whether differences of a metric are written in points."""
+    return metric.rpartition("/")[2] == "accuracy"
 
 
 def effect_on(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
@@ -51,12 +59,11 @@ def as_ratio(estimate: Estimate, runs: tuple[int, int] = (1, 1)) -> Ratio:
     return ratio
 
 
-def scaled(ratio: Ratio, factor: float) -> Ratio:
-    """Return a ratio multiplied by a known factor."""
-    ends = ratio.low, ratio.high, ratio.these_low, ratio.these_high
-    low, high, these_low, these_high = (None if end is None else end * factor for end in ends)
-    value = ratio.value * factor
-    return replace(ratio, value=value, low=low, high=high, these_low=these_low, these_high=these_high)
+def scaled(number: AnySummary, factor: float) -> AnySummary:
+    """Return a number with its intervals, multiplied by a known factor."""
+    names = ("value", "low", "high", "these_low", "these_high")
+    known = {name: end for name in names if (end := getattr(number, name, None)) is not None}
+    return replace(number, **{name: end * factor for name, end in known.items()})
 
 
 def cost_ratio(own: Measured, other: Measured, quantity: str = TIME, factor: float = 1.0) -> Ratio | None:
@@ -69,7 +76,7 @@ def cost_ratio(own: Measured, other: Measured, quantity: str = TIME, factor: flo
 def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int]) -> Difference:
     """Return a difference of a metric, with the test of equality for an accuracy."""
     low, high = estimate.interval() or (None, None)
-    is_equal = metric.endswith("/accuracy") and estimate.is_within(ACCURACY_MARGIN)
+    is_equal = is_accuracy(metric) and estimate.is_within(ACCURACY_MARGIN)
     return Difference(estimate.value, low, high, *runs, estimate.paired, is_equal)
 
 

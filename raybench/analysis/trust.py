@@ -28,6 +28,7 @@ from raybench.analysis.findings.finding import Finding, kinds
 from raybench.analysis.machines import machine_cautions
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, assumes_work, changes_work, clock_of, seconds_per_unit
+from raybench.core.identity import is_smoke
 from raybench.core.labels import axis_label, configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
@@ -54,7 +55,7 @@ def with_trust(
     """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
     compares_devices = "device" in matching.axes
     shifts = [_shifts(each, found, compares_devices) for each in measured]
-    statements = list(_statements(answer, matching))
+    statements, rows = list(_statements(answer, matching)), answer.configurations
     found_cautions: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
     notes: list[Caution] = []
     # A configuration that is compared with nothing has its time alone, which any caution could change.
@@ -83,12 +84,13 @@ def with_trust(
             notes.append(caution)
             continue
         # What concerns both sides of a comparison alike needs no mark.
-        own = {*caution.configurations}
         parts = {
             id(each.part)
             for each in statements
             if any(each.ratios)
-            and any(None not in pair and len({*pair} - own) == len({*pair} & own) for pair in each.pairs)
+            and any(
+                None not in pair and _concerns(caution, [rows[index or 0] for index in pair]) for pair in each.pairs
+            )
         }
         found_cautions.append((caution, parts))
     cautions: list[Caution] = []
@@ -109,6 +111,14 @@ def with_trust(
         effects=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.effects),
         trust=Trust(level, tuple(cautions), tuple(notes)),
     )
+
+
+def _concerns(caution: Caution, pair: Sequence[Configuration]) -> bool:
+    """Return whether a caution concerns the comparison of two configurations."""
+    own, other = pair
+    if caution.axes:
+        return any(own.axes.get(axis) != other.axes.get(axis) for axis in caution.axes)
+    return (own.index in caution.configurations) != (other.index in caution.configurations)
 
 
 def _about(code: str) -> str:
@@ -212,10 +222,10 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
     rows, unit = answer.configurations, answer.unit
     timed = [each for each in measured if each.times]
     single = [each.index for each in timed if len(each.times) == 1]
-    if single and len(timed) > 1:
+    if single and len(timed) > 1 and not is_smoke(answer.grid):
         every = "one run each" if len(single) == len(timed) else f"one run of {_names(rows, single)}"
         is_asked = all(rows[index].planned > 1 for index in single)
-        remedy = "run the same command again for the missing runs" if is_asked else "set `repeats: 3` or more"
+        remedy = "run what is missing" if is_asked else "run each at least three times (`repeats: 3`)"
         yield _concerning(single, "one_run", f"comparisons with {every} have no interval and may be chance", remedy)
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
@@ -276,14 +286,14 @@ def _of_work(answer: Answer, timed: Sequence[Measured], matching: Matching) -> I
         text = f"{noun} of the program is taken to be the same work with every value of {_axes(assumed)}"
         remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"
         ranked = any(Criterion.FASTEST in each.ratios and each.other is not None for each in answer.best)
-        yield _concerning(differing(assumed), "assumed_work", text, remedy, ranked)
+        yield replace(_concerning(differing(assumed), "assumed_work", text, remedy, ranked), axes=tuple(assumed))
     if changed:
         text = f"no run counts its examples, and the work of an epoch may depend on {_axes(changed)}"
         text += f": nothing is compared across {_axes(changed)}" if is_printed else ": the ratios are of epochs"
         example = f'`work: {{examples: "{{{changed[0].removeprefix(PARAM)}}} * 10"}}`'
         stated = f"state it under `workload`, such as {example}, or with `--work` of `raybench run`"
         remedy = stated if is_printed else "count the examples of an epoch"
-        yield _concerning(differing(changed), "work_not_counted", text, remedy)
+        yield replace(_concerning(differing(changed), "work_not_counted", text, remedy), axes=tuple(changed))
 
 
 def _concerning(
@@ -316,7 +326,11 @@ def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured
             differences.setdefault(tuple(texts), []).append(row.index)
     for listed, indices in differences.items():
         one = len(indices) == 1
-        who = f"{rows[indices[0]].label} also differs" if one else f"{len(indices)} configurations also differ"
+        who = (
+            f"configuration {rows[indices[0]].label} also differs"
+            if one
+            else f"{len(indices)} configurations also differ"
+        )
         text = f"{who} from {'its reference' if one else 'their references'} in {names_text(listed)}"
         waits = any(each.startswith("OMP_WAIT_POLICY") for each in listed)  # it can change a time by a multiple
         yield _concerning(indices, "other_conditions", text, "run all with one value" if waits else "", waits)

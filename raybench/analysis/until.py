@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
+from raybench.analysis.best import ranking
 from raybench.analysis.intervals import Estimate
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import TIME, Measured, measure_all
@@ -71,7 +72,7 @@ def progress(
 def progress_of(attempts: Sequence[Run], request: GridRequest, is_certain: IsCertain | None = None) -> list[Progress]:
     """Return how far each comparison is, from the attempts so far."""
     measured, _ = measure_all(attempts, request)
-    return progress(measured, Matching(measured, request.baseline), request, is_certain)
+    return progress(measured, Matching(measured, request.baseline, ranking(measured)), request, is_certain)
 
 
 def _is_narrow(estimate: Estimate | None, rule: RepeatRule) -> Certainty:

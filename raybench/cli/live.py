@@ -16,6 +16,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from raybench.analysis.ratios import is_accuracy
 from raybench.checks import weight_decay
 from raybench.checks.pretrial import decay_warning
 from raybench.cli.cell_table import hardware_texts, size_text
@@ -33,7 +34,7 @@ from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
-from raybench.reporting.words import is_accuracy, metric_name, metric_text, rate_number, seconds_text
+from raybench.reporting.words import metric_name, metric_text, rate_number, seconds_text
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 from raybench.results.run_table import latest, main_metric

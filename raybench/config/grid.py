@@ -215,7 +215,8 @@ class GridSpec(CellSettings):
     )
     currency: v.Text = key("The currency of all prices of the grid.", "EUR", "USD")
     baseline: Entry = key(
-        "Baseline values. Each configuration is compared with the one that has them and otherwise the same settings.",
+        "Each configuration is compared with the one that has these values and otherwise the same settings; without, "
+        "the best of each device.",
         {"device": "cpu"},
         {},
     )
@@ -227,6 +228,11 @@ class GridSpec(CellSettings):
         "training data, else val/accuracy.",
         "val/loss",
         None,
+    )
+    max_quality_loss: v.Percentage = key(
+        "If the fastest loses more quality (of an accuracy: points), the fastest that does not is named, too.",
+        "0.5%",
+        "1%",
     )
     unit: v.Text | None = key(
         "The unit of rates and prices, which the trials count; by default one that all of them count, else examples.",

@@ -343,4 +343,5 @@ def request_of(plan: Plan) -> GridRequest:
         part=part if plan.left_out else "",
         currency=spec.price_currency,
         rule=spec.rule,
+        max_quality_loss=float(spec.max_quality_loss[:-1]) / 100,
     )

@@ -112,7 +112,9 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
     request = replace(request, these_machines=options.these_machines or request.these_machines)
-    return from_attempts(attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit)
+    report = from_attempts(attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit)
+    status = replace(report.answer.status, is_own=grid.is_folder)
+    return replace(report, answer=replace(report.answer, status=status))
 
 
 def history_warnings(history: GridHistory) -> list[str]:

@@ -61,6 +61,7 @@ class GridRequest:
         currency: of its prices.
         rule: what decides the number of repeats, of which `repeats` of a cell is then the largest; None if it is fixed.
         limits: those of a comparison of two versions (`raybench.analysis.compare.Limits`); None of any other grid.
+        max_quality_loss: by how much an accuracy, or what part of a metric, may be worse than the best and still count.
         first_look: the number of repeats after which a report was made before more were added; 0 if none were.
         these_machines: whether the answer is about the machines of the runs, and not about their models of device.
     """
@@ -79,6 +80,7 @@ class GridRequest:
     currency: str = "USD"
     rule: RepeatRule | None = None
     limits: Mapping[str, Any] | None = None
+    max_quality_loss: float = 0.01
     first_look: int = 0
     these_machines: bool = False
 

@@ -636,15 +636,15 @@ def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float
     """Return a run with these values by the names of columns of the table of trials; None is not known.
 
     Args:
-        values: such as `trial`, `status`, `host`, and those of its cell.
+        values: such as `trial`, `status`, `host`, and those of its cell, such as `params.x`.
         epochs: its epochs (`Epochs.of_columns`).
         joules: the energy of the device in each epoch, by number.
     """
     present = {name: value for name, value in values.items() if value is not None}
-    metric = present.get("target_metric")
+    metric, params = present.get("target_metric"), [name for name in present if name.startswith(PARAM)]
     run = Run(
         **{_STORED[name]: present[name] for name in _STORED.keys() & present.keys()},
-        cell=_cell_with(tuple((name, present[name]) for name in CELL if name in present)),
+        cell=_cell_with(tuple((name, present[name]) for name in (*CELL, *params) if name in present)),
         profile=present.get("device"),
         target=Target(metric, present.get("target_at_least"), present.get("target_at_most")) if metric else None,
         host={"name": present.get("host")},
@@ -659,7 +659,7 @@ def _cell_with(values: tuple[tuple[str, Any], ...]) -> Cell:
     """The cell with these columns; the inverse of `cell_row`."""
     tree: dict[str, Any] = {}
     for name, value in values:
-        *path, last = CELL[name].leaf.split(".")
+        *path, last = CELL[name].leaf.split(".") if name in CELL else name.split(".", 1)
         place = tree
         for step in path:
             place = place.setdefault(step, {})

@@ -74,7 +74,7 @@ def test_the_slower_code_is_found(compare, raybench, tmp_path):
     assert "Discard: 2 of 2 configurations: slower (batch 4 by" in said.out
     assert "was edited" in said.out
     page = (tmp_path / "raybench-results" / "mine~compare" / "report.html").read_text()
-    assert "Discard: 2 of 2 configurations: slower (batch 4" in page and "Fastest" not in page
+    assert "Discard: 2 of 2 configurations: slower (batch 4" in page and "Faster" not in page
     assert "Limits: up to 5% more time" in raybench("report", "mine~compare").out
     changes = json.loads((tmp_path / "out.json").read_text())["changes"]
     assert [(each["label"], each["verdict"]) for each in changes] == [("batch 4", "slower"), ("batch 8", "slower")]
