@@ -12,9 +12,11 @@ from functools import cache, cached_property
 from typing import Any, Self, get_type_hints
 
 from raybench.core import identity
+from raybench.core.secret_masking import masked
 from raybench.core.settings import MISSING, Settings, is_of_type
 
-BASE, NEW = "base", "new"  # the versions that a comparison runs in one grid
+# The versions that a comparison runs in one grid; the anchor is the first of a chain of changes.
+BASE, NEW, ANCHOR = "base", "new", "anchor"
 VERSION_AXIS = "version"  # the axis of the versions in that grid
 
 FUNCTION, COMMAND = "function", "command"
@@ -151,6 +153,10 @@ class Cell:
     def to_json(self) -> dict[str, Any]:
         """The cell as plain values, without missing values and defaults."""
         return _written(self)
+
+    def without_secrets(self) -> Self:
+        """The cell as it is stored; its id stays that of the real values."""
+        return self if self.params is MISSING else replace(self, params=masked(self.params))
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> Self:

@@ -353,7 +353,9 @@ def best_texts(answer: Answer) -> list[BestText]:
     if not answer.best and answer.status.completed and is_smoke(answer.grid):
         return []  # its numbers are not results
     if not answer.best:
+        open_question = next((each.text for each in answer.trust.cautions if each.code == "metric_direction"), "")
         reason = "No run has completed." if not answer.status.completed else "No times can be compared."
+        reason = f"No best: {open_question}." if open_question else reason
         return [BestText(reason)]
     firsts = {best.workload: best for best in reversed(answer.best)}
     near = {best.workload for best in answer.best if Criterion.KEEPS_QUALITY in best.ratios}
@@ -431,6 +433,7 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
     # Labels with commas are separated by semicolons.
     sides = names_text(listed) if len(listed) > 2 and (len(listed) > MAX_NAMES or ", " in own) else join_words(listed)
     facts = [*_absolute(answer, configuration, best), ", ".join(_relative(answer, best, ranked))]
+    facts += best.words
     facts += ["nothing to compare it with"] if len(ranked) == 1 else []
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     text = f"{'; '.join(filter(None, facts))}{marks}."
@@ -546,6 +549,7 @@ def _break_even_price(
     own = answer.configurations[best.configuration]
     cost, device = _price(own), format_value(own.axes.get("device", ""))
     others = [each for each in ranked if format_value(each.axes.get("device", "")) != device and _price(each)]
+    others = [each for each in others if not own.hardware or each.hardware != own.hardware]  # it has one price
     if Criterion.CHEAPEST not in best.ratios or not others or not cost or not own.price_per_hour:
         return
     other = min(others, key=_price)
@@ -866,7 +870,8 @@ def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
     cautions, what = answer.trust.cautions, "how large a difference is, but not which is best"
     if not cautions:
-        return "No cautions about the measurement." if answer.status.completed else ""
+        is_sure = answer.status.completed and not any(best.words for best in answer.best)
+        return "No cautions about the measurement." if is_sure else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
         what = "these numbers"
     elif answer.trust.level == TrustLevel.DOUBTFUL:

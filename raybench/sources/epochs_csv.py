@@ -8,9 +8,9 @@ Any program may write it. The first line names the columns, by the names they ha
   `device_train_s`, `device_evaluate_s`, `energy_j`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`,
   any metric by a name with a slash in it, such as `val/accuracy` (a fraction), and other counts: `units/tokens`;
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
-  `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`,
-  `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
-  `weight_decay`; settings with other names are numbers or text: `params.lr`.
+  `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `lower_is_better` (names of metrics),
+  `higher_is_better`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, and every setting, such as `workload`,
+  `framework`, `device_model`, `batch_size`, `weight_decay`; settings with other names are numbers or text: `params.lr`.
 
 Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
 numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core.identity import digest, trial_id
+from raybench.core.job import MOST_FRACTION
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
@@ -52,7 +53,8 @@ SHOWN = 10
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
 _WHICH = {*CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
 """Columns that tell trials apart if there is no column `trial`."""
-_OF_TRIALS = {*_WHICH, *_TARGET, *OPENING, "trial", "status", "price_per_hour", "wall_s", "template_import_s"}
+_BETTER = ("lower_is_better", "higher_is_better")
+_OF_TRIALS = {*_WHICH, *_TARGET, *_BETTER, *OPENING, "trial", "status", "price_per_hour", "wall_s", "template_import_s"}
 _OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
 OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
 """Format of raybench's own trial names, which contain cell and repeat."""
@@ -386,7 +388,7 @@ def _unknown(name: str) -> str:
 
 def _not_fraction(metric: str, number: float) -> str:
     """Return why a number cannot be the value of a metric, if it is an accuracy; empty if it can."""
-    if not metric.endswith("/accuracy") or 0 <= number <= 1:
+    if not metric.endswith("/accuracy") or 0 <= number <= MOST_FRACTION:
         return ""
     share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
     return f"{number:g} is not a fraction from 0 to 1{share}"
