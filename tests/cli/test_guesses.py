@@ -129,12 +129,13 @@ def test_a_longer_evaluation_is_in_the_answer(table, report):
     assert "evaluation" not in report(table(*sides(2, 2.5)))[0]
 
 
-@pytest.mark.parametrize("seconds", [[50, 50, 50, 84, 65], [80, 40, 80, 80, 40, 80]])
+@pytest.mark.parametrize("seconds", [[50, 50, 50, 84, 65], [80, 40, 80, 80, 40, 80], [24] * 4 + [12] * 4])
 def test_a_speed_that_changes_is_that_of_all_epochs(table, report, seconds):
     mean = sum(seconds[1:]) / len(seconds[1:])
     source = table(*runs("cpu", seconds, repeats=5), *runs("gpu", 60, len(seconds)))
     text, cautions = report(source)
     assert "changing_speed" in cautions and "[caution a]" in text
+    assert "short_warmup" not in cautions, "half of the training is no warm-up"
     (cpu, _) = load(source).comparison.time_s
     assert cpu == pytest.approx(mean, rel=0.01)
 
