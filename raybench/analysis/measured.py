@@ -271,7 +271,11 @@ def clock_text(attempts: Iterable[Run]) -> str:
     """Return what an epoch of commands is, and the start-up that is left out, as a sentence."""
     runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in ("", "trial")]
     clocks = [OutputClock() if run.clock == "run" else run.output_clock for run in runs]
-    sentences = dict.fromkeys(clock.sentence() for clock in clocks if clock)
+    sentences = dict.fromkeys(
+        clock.sentence() if clock.pattern or run.clock == "run" else "times are by the program's own clock"
+        for run, clock in zip(runs, clocks, strict=True)
+        if clock
+    )
     startups = [run.startup_s for run in runs if run.startup_s and run.clock != "run"]
     facts = [f"start-up of {median(startups):.3g} s is left out"] if startups else []
     facts += ["their time includes evaluations"] if any(run.holds_evaluation for run in runs) else []
