@@ -84,7 +84,8 @@ class Grid:
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
         self._sign = -1 if is_higher_better(self.metric, self.target) else 1
-        self._quality_sign = self._sign if request.budget else 0
+        self.is_timed = any(each.times or each.untimed for each in self.measured)
+        self._quality_sign = 0 if self.is_timed and not request.budget else self._sign
         self._order = ranking(self.measured, self.metric, self._quality_sign)
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline, self._order)
         self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
@@ -109,7 +110,7 @@ class Grid:
         kept = self._sign, request.max_quality_loss
         named = jobs if len(jobs) > 1 else {}
         bests = best(measured, matching, metric, named, self._quality_sign, kept) if is_result else ()
-        made_effects = tuple(effects(measured, matching, self.metrics, bool(request.budget))) if is_result else ()
+        made_effects = tuple(effects(measured, matching, self.metrics, bool(self._quality_sign))) if is_result else ()
         data = (str(cell.content.data.name) for cell in request.cells)
         answer = Answer(
             grid=request.name,

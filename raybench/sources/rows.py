@@ -195,6 +195,8 @@ class Table:
 
     def _measure(self) -> None:
         """Reduce the times of epochs to training alone, as far as the file has the other parts."""
+        if not self.time:
+            return
         seconds = list(self.columns[self.time])
         if self.time == "elapsed_s":
             for rows in (trial.rows for trial in self._trials):
