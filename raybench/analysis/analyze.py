@@ -133,7 +133,8 @@ class Grid:
             budget=request.budget,
             excludes_compilation=any((cell.content.budget or {}).get("compile") is False for cell in request.cells),
             description=request.description,
-            clock=clock_text(run for each in measured for run in each.completed),
+            clock=clock_text(run for each in measured for run in each.completed)
+            or ("" if self.is_timed or not metric else "No times are known, so the quality alone decides."),
             currency=request.currency,
             max_quality_loss=request.max_quality_loss,
         )

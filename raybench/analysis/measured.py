@@ -259,7 +259,9 @@ def assumes_work(axis: str, runs: Sequence[Run]) -> bool:
 
 def clock_text(attempts: Iterable[Run]) -> str:
     """Return what an epoch of commands is, and the start-up that is left out, as a sentence."""
-    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in ("", "trial", OF_A_TABLE)]
+    runs = [
+        run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in ("", "trial", OF_A_TABLE)
+    ]
     clocks = [OutputClock() if run.clock == "run" else run.output_clock for run in runs]
     sentences = dict.fromkeys(clock.sentence() for clock in clocks if clock)
     startups = [run.startup_s for run in runs if run.startup_s and run.clock != "run"]

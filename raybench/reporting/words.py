@@ -287,7 +287,7 @@ class CriterionWords(NamedTuple):
 
 
 CRITERIA = {
-    Criterion.QUALITY: CriterionWords("best {metric} {budget}", "Best in budget", "{metric}"),
+    Criterion.QUALITY: CriterionWords("best {metric}{budget}", "Best in budget", "{metric}"),
     Criterion.FASTEST: CriterionWords("fastest{of}", "Faster", "speed"),
     Criterion.KEEPS_QUALITY: CriterionWords("fastest within {loss} of the best {metric}", "Faster", "speed"),
     Criterion.FIRST_TO_TARGET: CriterionWords("first to {target}", "Faster", "time to the target"),
@@ -346,10 +346,12 @@ def best_texts(answer: Answer) -> list[BestText]:
 def verdict(answer: Answer) -> str:
     """The verdict of the answer: Faster, Best in budget, Equal, Undecided or One run each; empty without one."""
     first = next((each for each in answer.best if each.verdict), None)
-    return _verdict(first) if first and not answer.decision else ""
+    return _verdict(answer, first) if first and not answer.decision else ""
 
 
-def _verdict(best: Best) -> str:
+def _verdict(answer: Answer, best: Best) -> str:
+    if best.verdict is Verdict.BETTER and Criterion.QUALITY in best.ratios and not answer.budget:
+        return "Better"
     if best.verdict is Verdict.BETTER:
         return CRITERIA[next(iter(best.ratios))].verdict
     return str(best.verdict or "").capitalize()
@@ -390,12 +392,12 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
         "loss": loss + (f" point{'' if loss == '1' else 's'}" if is_accuracy(answer.metric) else "%"),
         "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
         "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
-        "budget": " ".join(f"{WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget)
+        "budget": "".join(f" {WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget)
         + (" (compilation excluded)" if answer.excludes_compilation else ""),
     }
     roles = [CRITERIA[criterion].role.format(**terms) for criterion in best.ratios]
     if best.other is None:
-        only = {Criterion.QUALITY: "{metric} {budget}"}
+        only = {Criterion.QUALITY: "{metric}{budget}"}
         only |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
         roles = [text] if (text := only.get(next(iter(best.ratios)), "").format(**terms)) else []
     role = join_words(roles) + (" of those timed" if untimed and roles else "")
@@ -414,14 +416,14 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
         chance = " in these runs" if best.verdict is None and len(ranked) > 1 else ""
         name = f"{role[:1].upper()}{role[1:]}{place}{chance}: {named}:" if role else f"{named}:"
     elif best.verdict is Verdict.BETTER:
-        name = f"{_verdict(best)}{place}: {named}{'' if role == 'fastest' else f', {role}'}:"
+        name = f"{_verdict(answer, best)}{place}: {named}{'' if role == 'fastest' else f', {role}'}:"
     elif best.verdict is Verdict.EQUAL:
         margin = "1 point" if Criterion.QUALITY in best.ratios else percent(EQUAL_RATIO - 1)
-        name = f"{_verdict(best)}{place}: {sides} differ by less than {margin} in {quantity}."
+        name = f"{_verdict(answer, best)}{place}: {sides} differ by less than {margin} in {quantity}."
         text = f"{named}: {text}"
     else:  # an order that noise may have made is not stated as a fact
         about = "" if is_first or not rivals else f" in {quantity}"
-        name = f"{_verdict(best)}{place}{about}{f' between {sides}' if rivals else ''}:"
+        name = f"{_verdict(answer, best)}{place}{about}{f' between {sides}' if rivals else ''}:"
         text = f"{named}, {role}{'' if best.verdict is Verdict.ONE_RUN else ' in these runs'}: {text}"
     ties = names_text([names[index] for index in best.indistinguishable if index not in rivals])
     rest = [f"Not compared, because epochs are too short to be timed: {names_text(untimed)}."] if untimed else []

@@ -162,8 +162,8 @@ class Run:
         roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline`); empty if there was no
             measurement.
         all_reduce: the network's rate between its nodes (`raybench.checks.all_reduce`); empty without several nodes.
-        clock: what timed its epochs: `trial`, `table` (a row of which is a whole run), or of a command also `output`, `program` or `run`
-            (`raybench.workloads.command.Command`); empty if it is not known.
+        clock: what timed its epochs: `trial`, `table` (whose row is a whole run), or of a command also `output`,
+            `program` or `run` (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, `matched`: the first line that each of its patterns matched, and
             `unmatched`: a message for each that matched none.
         output_clock: the lines that count a command's work (`raybench.results.output_clock`); None without a command.

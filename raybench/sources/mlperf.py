@@ -41,8 +41,8 @@ def read(path: Path) -> Log:
     columns: dict[str, list[Any]] = {"epoch": [], "elapsed_s": [], "examples": [], "metric": []}
     begin_ms, status = 0, TrialStatus.KILLED
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
-        mark, _, text = line.partition(MARK)
-        if not text or mark.strip():
+        rank, _, text = line.partition(MARK)
+        if not text or rank.strip(" 0123456789:"):
             continue
         try:
             entry = json.loads(text)
