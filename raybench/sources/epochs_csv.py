@@ -69,16 +69,17 @@ def load_csv(path: Path, known: Repeats | None = None) -> list[Run]:
         FileError: it is invalid; the message lists all problems, each with line and column.
         OSError: it cannot be read.
     """
-    table = CsvTable(path)
-    texts = table.read_lines()
-    if is_of_others(table.names) and not table.problems:
+    file = CsvTable(path)
+    texts = file.read_lines()
+    if not is_of_others(file.names):
+        file.convert(texts)
+    if file.problems:
+        raise FileError(file.problems, SHOWN)
+    if is_of_others(file.names):
         from raybench.sources.table import read  # needs the names above
 
-        return read(table, texts).load(known)
-    table.convert(texts)
-    if table.problems:
-        raise FileError(table.problems, SHOWN)
-    return table.load(known)
+        return read(file, texts).load(known)
+    return file.load(known)
 
 
 def is_of_others(names: Sequence[str]) -> bool:

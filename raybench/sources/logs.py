@@ -115,7 +115,8 @@ def _differences(logs: Sequence[Log], names: Sequence[str]) -> list[dict[str, st
     if all("device" in log.values for log in logs):
         return values
     named = [
-        {own[0]: _number(own[1]) for own in _NAMED.findall(name) if not _SEEDS.fullmatch(own[0])} for name in names
+        {own[0]: _number(own[1]) for own in _NAMED.findall(name) if not _SEEDS.fullmatch(own[0].rpartition("_")[2])}
+        for name in names
     ]
     if len({_REPEATED.sub("", _NAMED.sub(r"\1", name)) for name in names}) == 1:  # they differ in numbers alone
         values = _varied(named)
