@@ -234,8 +234,8 @@ class Configuration:
         price, energy_j: of a unit of work (steady time); the energy is that of the device.
         mfu: model FLOP/s relative to the measured peak; None if unknown.
         mfu_problem: why it is unknown, although FLOPs and peak are known; empty otherwise.
-        limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
-            host was busy.
+        limited_by: what limits most runs: compute, memory, input, communication or overhead; empty without evidence, or
+            if other programs kept the host busy.
         limited_share: fraction of the device's measured peak, or of the time for input.
         communication: share of a step's time in which ranks exchange gradients; None if unknown.
         medians: over its completed runs, of the columns of runs that a report shows (`raybench.results.run_table`).
@@ -393,6 +393,7 @@ class Best:
         unproven: indices of those that it only beats if no run misses the target, of which there are too few to tell.
         workload: its workload, if the grid has several; empty otherwise.
         cautions: marks of cautions that could change it.
+        words: what else its sentence has to say, such as how many runs failed (`raybench.analysis.findings.guesses`).
         verdict: on its criteria; None if it is the only one.
     """
 
@@ -404,6 +405,7 @@ class Best:
     unproven: tuple[int, ...] = ()
     workload: str = ""
     cautions: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
     verdict: Verdict | None = Verdict.BETTER
 
     @property
@@ -488,7 +490,8 @@ class Status:
         planned, completed: runs requested, without those of configurations that cannot run here, and completed.
         endings: the others by status, such as `{"failed": 2, "not run": 4}`.
         part: a description of the requested part of the grid, if only some configurations were requested.
-        repeats: what the reader should know of the number of repeats: added after a report, or too few to be certain.
+        repeats: what the reader should know of the number of repeats, added after a report or too few to be certain,
+            and of requests that cannot be read.
         is_own: whether the same command runs what is missing; not for a table, such as a CSV file, or an MLflow store.
     """
 

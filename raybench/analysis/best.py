@@ -10,7 +10,7 @@ from statistics import fmean
 from raybench.analysis.answer import LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio, Verdict
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured
-from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, quality_difference
+from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, quality_difference, unlike
 from raybench.analysis.targets import expected, target_ratio
 from raybench.results.run_table import price_of
 
@@ -32,12 +32,14 @@ class Scale:
     compare: Callable[[Measured, Measured], Ratio | Difference | None]
 
 
-def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[int]:
+def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: int | None = None) -> list[int]:
     """Return the indices of configurations with a time, best first within each job.
 
     By quality at a budget, else by expected time to the target, then those that never reached it; else by time.
     """
     ranked: list[int] = []
+    if quality_sign == 0:
+        return ranked
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
         costs = next((each.costs for each in scales(own, metric, quality_sign)), {})
@@ -52,15 +54,16 @@ def best(
     matching: Matching,
     metric: str,
     workloads: Mapping[str, str],
-    quality_sign: int = 0,
-    kept: tuple[int, float] = (-1, math.inf),
+    quality_sign: int | None = None,
+    kept: tuple[int, float] = (0, math.inf),
 ) -> list[Best]:
     """Return the best configuration by each criterion, for each job.
 
     With a budget, its quality decides, and speed and price of a unit of work do not.
 
     Args:
-        quality_sign: with a budget, -1 if more of the metric is better, else 1; 0 without a budget.
+        quality_sign: with a budget, -1 if more of the metric is better, 1 if less is, 0 if that is not known: then
+            there is no best; None without a budget.
         kept: such a sign, and the loss of quality with which a configuration still counts as near the best.
     """
     made: list[Best] = []
@@ -86,9 +89,11 @@ def best(
     return made
 
 
-def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[Scale]:
+def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int | None = None) -> list[Scale]:
     """Return the criteria that the runs of one job allow."""
-    made = []
+    made: list[Scale] = []
+    if quality_sign == 0 or (quality_sign and len({each.scales.get(metric) for each in configurations}) > 1):
+        return made
     samples = {each.index: own for each in configurations if (own := each.qualities.get(metric))}
     if quality_sign and samples:
         qualities = {index: quality_sign * fmean(each.value for each in own) for index, own in samples.items()}
@@ -136,7 +141,11 @@ def _near_best(
     scale: Scale, fastest: Best, configurations: Sequence[Measured], metric: str, sign: int, loss: float
 ) -> Scale | None:
     """Return the scale of those near the best quality; None if the fastest is, or is not shown to lose quality."""
+    if not sign:
+        return None
+    first = next(each for each in configurations if each.index == fastest.configuration)
     own = {each.index: each for each in configurations if each.index in scale.costs and each.qualities.get(metric)}
+    own = {index: each for index, each in own.items() if not unlike(first, each, metric)}
     worse = {index: sign * fmean(sample.value for sample in each.qualities[metric]) for index, each in own.items()}
     if fastest.configuration not in worse:
         return None
@@ -175,10 +184,10 @@ def _best_by(
         verdict = Verdict.UNDECIDED if scale.costs[first] else Verdict.BETTER  # free
     elif not found.has_interval:
         verdict = Verdict.ONE_RUN if found.runs == found.other_runs == 1 else Verdict.UNDECIDED
-    elif any(matching.are_rivals(first, index) for index in (*ties, *unproven)):
+    elif any(fastest or matching.are_rivals(first, index) for index in (*ties, *unproven)):
         verdict = Verdict.EQUAL if are_equal else Verdict.UNDECIDED
     else:
-        verdict = Verdict.BETTER if found.is_significant else Verdict.UNDECIDED
+        verdict = Verdict.BETTER if fastest or found.is_significant else Verdict.UNDECIDED
     quality = found if isinstance(found, Difference) else quality_difference(*pair, metric)
     ratio = found if isinstance(found, Ratio) else None
     return Best(first, other, {scale.criterion: ratio}, quality, tuple(ties), tuple(unproven), verdict=verdict)
@@ -188,12 +197,16 @@ def _compared_with(order: Sequence[int], matching: Matching) -> int | None:
     """Return the configuration that the best is compared with.
 
     Its reference, if it has a cost; else the best with the baseline's values; for a reference, the next in the ranking,
-    of those that differ on the compared axes if there are any.
+    of those that differ on the compared axes if there are any. Without a requested baseline, the best by this criterion
+    takes the place of a reference, which is the best by the first.
     """
     first, *others = order
     reference = matching.references[first]
-    baseline = [index for index in others if matching.references[index] == index]
-    if reference in others:
-        return reference
     rivals = [index for index in others if matching.are_rivals(first, index)]
-    return baseline[0] if reference != first and baseline else next(iter([*rivals, *others]), None)
+    if reference in others and not matching.compares_best:
+        return reference
+    if matching.compares_best and reference is not None:
+        baseline = [index for index in rivals if not matching.are_rivals(reference, index)]
+    else:
+        baseline = [index for index in others if matching.references[index] == index and reference != first]
+    return next(iter([*baseline, *rivals, *others]), None)

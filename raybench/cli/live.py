@@ -24,6 +24,7 @@ from raybench.cli.console import Terminal, print_text
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import EPOCH_SEEN, ERROR, OUTPUT, Event
+from raybench.core.job import MOST_FRACTION
 from raybench.core.ledger import training_s
 from raybench.core.memory import format_bytes
 from raybench.core.repeats import Progress
@@ -67,7 +68,7 @@ def trouble(status: str | None, error: Mapping[str, Any]) -> str:
 
 def quality_text(name: str, value: float) -> str:
     """A metric as text: `accuracy 97.50%`, `loss 0.123`; the validation set's without its name."""
-    is_percent = is_accuracy(name) and 1 < value <= 100
+    is_percent = is_accuracy(name) and MOST_FRACTION < value <= 100
     return f"{metric_name(name).removeprefix('val/')} {metric_text(name, value / 100 if is_percent else value)}"
 
 

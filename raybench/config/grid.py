@@ -230,6 +230,12 @@ class GridSpec(CellSettings):
         "val/loss",
         None,
     )
+    lower_is_better: list[v.Text] = key(
+        "Metrics of which less is better, if their names do not say it ([guesses](checks.md#guesses)).",
+        ["val/gap"],
+        [],
+    )
+    higher_is_better: list[v.Text] = key("The same of which more is better.", ["val/quality"], [])
     max_quality_loss: v.Percentage = key(
         "If the fastest loses more quality (of an accuracy: points), the fastest that does not is named, too.",
         "0.5%",
@@ -369,6 +375,11 @@ class GridSpec(CellSettings):
             path = python_of(key) if key in RECIPES else user_path(key)
             if path and (python := path / "bin" / "python" if path.is_dir() else path).exists():
                 yield python
+
+    @property
+    def directions(self) -> dict[str, bool]:
+        """Whether more of a metric is better, as far as the grid says it."""
+        return dict.fromkeys(self.lower_is_better, False) | dict.fromkeys(self.higher_is_better, True)
 
     @property
     def versions(self) -> Mapping[str, GridSpec]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from raybench.core.cell import CellDevice
+from raybench.core.origin import Origin
 from raybench.core.text import names_text
 from raybench.devices import hosted
 from raybench.errors import FileError, Problem, UsageError, close, near_file, nearest
@@ -24,10 +25,14 @@ COLUMNS = (*NAMES, "price_per_hour", "source", "date", "currency")
 
 @dataclass(frozen=True)
 class Price:
-    """The price of an hour of a device, and where it comes from: `lambda.ai, 2026-11-20`."""
+    """The price of an hour of a device, and where it comes from: `lambda.ai, 2026-11-20`.
+
+    `origin` is `ASSUMED` if it is that of a kind of accelerators, of whatever model.
+    """
 
     per_hour: float
     source: str
+    origin: Origin = Origin.SAID
 
     def of_all(self, device: CellDevice) -> Price:
         """Return the price of all accelerators of a trial or, if it computes on the host, of all its machines."""
@@ -110,7 +115,9 @@ class PriceList:
         known = {each.casefold(): price for each, price in self.prices.items()}
         for text in (name, device.model, device.kind):
             if isinstance(text, str) and text.casefold() in known:
-                return known[text.casefold()].of_all(device)
+                is_kind = text == device.kind and not hosted(text)
+                price = known[text.casefold()].of_all(device)
+                return replace(price, origin=Origin.ASSUMED) if is_kind else price
         return None if self.currency and self.currency != currency else own
 
     def applied(self, request: GridRequest, attempts: Iterable[Run]) -> tuple[GridRequest, str]:
@@ -121,10 +128,16 @@ class PriceList:
             run = runs.get(cell.cell_id)
             name = run.profile if run and run.profile else cell.axes.get("device")
             devices.append((name, run.cell.device if run else cell.content.device))
-            own = None if cell.price_per_hour is None else Price(cell.price_per_hour, cell.price_source)
+            own = (
+                None
+                if cell.price_per_hour is None
+                else Price(cell.price_per_hour, cell.price_source, cell.price_origin)
+            )
             price = self.price(*devices[-1], own, request.currency)
-            per_hour, source = (price.per_hour, price.source) if price else (None, "")
-            cells.append(replace(cell, price_per_hour=per_hour, price_source=source))
+            per_hour, source, origin = (
+                (price.per_hour, price.source, price.origin) if price else (None, "", Origin.SAID)
+            )
+            cells.append(replace(cell, price_per_hour=per_hour, price_source=source, price_origin=origin))
         currency = self.currency or request.currency
         return replace(request, cells=cells, currency=currency), self.unused(devices)
 

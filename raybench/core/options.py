@@ -261,4 +261,15 @@ class ReportOptions(SharedOptions):
         repeatable=True,
     )
     unit: str = option("", "The unit of rates and prices, such as tokens.", metavar="NAME")
+    lower_is_better: Collection[str] = option(
+        (), "Metrics of which less is better, if their names do not say it.", metavar="METRIC", repeatable=True
+    )
+    higher_is_better: Collection[str] = option(
+        (), "Metrics of which more is better, if their names do not say it.", metavar="METRIC", repeatable=True
+    )
     these_machines: bool = option(False, THESE_MACHINES)
+
+    @property
+    def directions(self) -> dict[str, bool]:
+        """Whether more of a metric is better, as far as they say it."""
+        return dict.fromkeys(self.lower_is_better, False) | dict.fromkeys(self.higher_is_better, True)

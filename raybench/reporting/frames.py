@@ -81,7 +81,7 @@ TABLES: Mapping[str, Sequence[AnswerColumn]] = {
             AnswerColumn(c.name, NUMBER, c.unit, f"{c.meaning}; median over runs", f"medians.{c.name}")
             for c in REPORTED
         ),
-        AnswerColumn("limited_by", TEXT, "", "compute, memory, input or overhead"),
+        AnswerColumn("limited_by", TEXT, "", "compute, memory, input, communication or overhead"),
         _CAUTIONS,
     ),
     "effects": (

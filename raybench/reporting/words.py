@@ -86,12 +86,13 @@ def column_texts(numbers: Sequence[float | Summary | None], size: float = 1.0) -
     """Format the numbers of a column in a unit of this size with the same decimals.
 
     These give the smallest three digits and, up to six of the largest, let the ends of each interval differ; without
-    intervals the range of the numbers is taken for one.
+    intervals, numbers that differ may have four digits.
     """
     known = [scaled(each if isinstance(each, Summary) else Summary(each), 1 / size) for each in numbers if each]
     values = sorted(abs(each.value) for each in known if each.value and math.isfinite(each.value)) or [1.0]
     ends = [(each.low, each.high) for each in known if each.low and each.high and each.low < each.high]
-    least = max([_decimals(each, 0, 0, 0.0) for each in ends] or [_digits(values[-1] - values[0], 2)])
+    of_range = min(_digits(values[-1] - values[0], 2), _digits(values[0], 4))
+    least = max([_decimals(each, 0, 0, 0.0) for each in ends] or [of_range])
     least = max(least, _digits(float(f"{values[0]:.2e}"), 3))
     decimals = max(min(least, _digits(values[-1], 6)), _digits(values[0], 1))
     made = iter(known)
@@ -136,7 +137,11 @@ def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
         return NOTHING
     low, high = ratio.low, ratio.high
     if low is None or high is None:
-        return f"{number(ratio.value, 2)}x" if ratio.value <= MOST else f">{MOST}x"
+        return (
+            f"{number(ratio.value, 3 if 1 < ratio.value < PERCENT_BELOW else 2)}x"
+            if ratio.value <= MOST
+            else f">{MOST}x"
+        )
     if ratio.value > MOST:
         return f">{MOST}x"
     decimals = _decimals((low, high), _digits(low, 2), _digits(low, 3), 1.0)
@@ -262,17 +267,28 @@ def status_sentences(answer: Answer) -> list[str]:
     status, sentences = answer.status, ["Smoke run: its numbers are not results."] if is_smoke(answer.grid) else []
     sentences += [f"Part of the grid: {status.part}."] if status.part else []
     if status.completed < status.planned:
-        ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
+        ends = ", ".join(_ending_text(answer, name, count) for name, count in status.endings.items() if count)
         counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
         # After a failure, the end of the output says what to do.
         goes_on = status.is_stopped and not status.endings.get(TrialStatus.FAILED)
         again = " Run the same command again to continue." if status.is_own else ""
         sentences.append(f"Not finished: {counts}.{again}" if goes_on else f"Incomplete: {counts}.")
     sentences += [f"{text}." for text in status.repeats]
+    if answer.target and status.completed and not is_reached(answer.configurations):
+        sentences.append(f"No run reached {target_text(answer.target)}.")
     if answer.synthetic_data:
         quality = f": {metric_name(answer.metric)} means nothing" if answer.metric else ""
         sentences.append(f"Generated data replaces {answer.synthetic_data}{quality}.")
     return sentences
+
+
+def _ending_text(answer: Answer, status: str, runs: int) -> str:
+    """How many runs ended so and, if it may be due to their configuration, of which: 1 diverged (tpu)."""
+    rows = answer.configurations
+    concerned = [each.label for each in rows if any(ending.status == status for ending in each.endings)]
+    is_theirs = status in (TrialStatus.DIVERGED, TrialStatus.OOM, TrialStatus.TIMEOUT, TrialStatus.FAILED)
+    names = f" ({names_text(concerned)})" if is_theirs and len(concerned) < len(rows) else ""
+    return f"{runs:,} {STATUSES.get(status, status)}{names}"
 
 
 class CriterionWords(NamedTuple):
@@ -337,10 +353,21 @@ def best_texts(answer: Answer) -> list[BestText]:
     if not answer.best and answer.status.completed and is_smoke(answer.grid):
         return []  # its numbers are not results
     if not answer.best:
+        open_question = next((each.text for each in answer.trust.cautions if each.code == "metric_direction"), "")
         reason = "No run has completed." if not answer.status.completed else "No times can be compared."
+        reason = f"No best: {open_question}." if open_question else reason
         return [BestText(reason)]
     firsts = {best.workload: best for best in reversed(answer.best)}
-    return [_best_text(answer, best, best is firsts[best.workload]) for best in answer.best]
+    near = {best.workload for best in answer.best if Criterion.KEEPS_QUALITY in best.ratios}
+    texts = []
+    for best in answer.best:
+        is_first = best is firsts[best.workload]
+        text = _best_text(answer, best, is_first)
+        # Of equals the one that keeps the quality follows: a comparison of two of them would say less.
+        if is_first and best.verdict is Verdict.EQUAL and best.workload in near:
+            text = text._replace(facts="")
+        texts.append(text)
+    return texts
 
 
 def verdict(answer: Answer) -> str:
@@ -408,6 +435,7 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
     # Labels with commas are separated by semicolons.
     sides = names_text(listed) if len(listed) > 2 and (len(listed) > MAX_NAMES or ", " in own) else join_words(listed)
     facts = [*_absolute(answer, configuration, best), ", ".join(_relative(answer, best, ranked))]
+    facts += best.words
     facts += ["nothing to compare it with"] if len(ranked) == 1 else []
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
     text = f"{'; '.join(filter(None, facts))}{marks}."
@@ -430,14 +458,18 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
     rest += [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
     if best.unproven:
         runs = min(each.to_target.tried for each in ranked if each.to_target and each.to_target.tried)
-        slower = names_text([names[index] for index in best.unproven])
-        rest.append(f"Slower, but {plural(runs, 'run')} cannot show that {own} never misses the target: {slower}.")
+        slower = names_text([names[index] for index in best.unproven if best.unproven != (best.other,)])
+        shown = f"{plural(runs, 'run')} cannot show that {own} never misses the target"
+        rest.append(f"Slower, but {shown}: {slower}." if slower else f"{shown}.")
     if Criterion.FIRST_TO_TARGET in best.ratios and (to := configuration.to_target):
         others = [(names[each.index], each.to_target) for each in ranked if each.to_target]
-        fewer = [
-            f"{name} ({o.reached} of {o.tried})" for name, o in others if o.reached * to.tried < to.reached * o.tried
-        ]
-        rest += [f"Reached in fewer runs by {names_text(fewer)}."] if fewer else []
+        for words, is_never in (("Reached in fewer runs by", False), ("Not reached by", True)):
+            fewer = [
+                f"{name} ({o.reached} of {o.tried})"
+                for name, o in others
+                if o.reached * to.tried < to.reached * o.tried and is_never == (not o.reached)
+            ]
+            rest += [f"{words} {names_text(fewer)}."] if fewer else []
     rest += _break_even_price(answer, best, ranked, names)
     return BestText(name, text, " ".join(rest))
 
@@ -459,7 +491,8 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
     if to is None:
         return
     if to.success_s is None or to.expected is None:
-        yield f"0 of {plural(to.tried, 'run')} reached {target_text(answer.target)}" if answer.target else NOTHING
+        if answer.target and is_reached(answer.configurations):  # by one with a different workload
+            yield f"no run reached {target_text(answer.target)}"
     elif to.reached == to.tried:
         yield f"{seconds_text(to.expected.value)}, reached in {to.reached} of {plural(to.tried, 'run')}"
     else:
@@ -472,7 +505,12 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
 
 def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> Iterator[str]:
     """Ratios and the difference of quality to the other side, if there is one, which the first of them names."""
-    other = "" if best.other is None else name_of(answer, best.other, best.workload) + _best_with(answer, best.other)
+    is_price = next(iter(best.ratios)) is Criterion.CHEAPEST
+    other = (
+        ""
+        if best.other is None
+        else name_of(answer, best.other, best.workload) + _best_with(answer, best.other, is_price)
+    )
     said = set[str]()
     configuration, is_reaching = answer.configurations[best.configuration], is_reached(ranked)
     for criterion, ratio in best.ratios.items():
@@ -498,12 +536,12 @@ def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> It
         yield f"{metric_name(answer.metric)} unknown"
 
 
-def _best_with(answer: Answer, index: int) -> str:
+def _best_with(answer: Answer, index: int, is_price: bool = False) -> str:
     """Say that a configuration is the best with its value on the compared axis, if there are others."""
     axes, job = answer.configurations[index].axes, _of_its_job(answer, index)
     value = configuration_label(axes, [answer.compared])
     same = [each for each in job if each.rank and value and configuration_label(each.axes, [answer.compared]) == value]
-    return f" (best with {value})" if len(same) > 1 else ""
+    return f" ({'cheapest' if is_price else 'best'} with {value})" if len(same) > 1 else ""
 
 
 def _break_even_price(
@@ -513,6 +551,7 @@ def _break_even_price(
     own = answer.configurations[best.configuration]
     cost, device = _price(own), format_value(own.axes.get("device", ""))
     others = [each for each in ranked if format_value(each.axes.get("device", "")) != device and _price(each)]
+    others = [each for each in others if not own.hardware or each.hardware != own.hardware]  # it has one price
     if Criterion.CHEAPEST not in best.ratios or not others or not cost or not own.price_per_hour:
         return
     other = min(others, key=_price)
@@ -745,8 +784,8 @@ def hardware_text(answer: Answer) -> str:
         if text := ", ".join(filter(None, (each.hardware, price))):
             parts = each.label.split(", ")
             groups[text] = [part for part in groups.get(text, parts) if part in parts]
-    names = {text: f"{', '.join(parts)}: " if parts and len(groups) > 1 else "" for text, parts in groups.items()}
-    return "; ".join(f"{name}{text}" for text, name in names.items())
+    names = {text: ", ".join(parts) if len(groups) > 1 else "" for text, parts in groups.items()}
+    return "; ".join(f"{name}: {text}" if name not in ("", text) else text for text, name in names.items())
 
 
 def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
@@ -815,7 +854,7 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
     reasons: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for each in answer.configurations:
         for ending in [Ending("skipped", 0, each.skip)] if each.skip else () if only_skips else each.endings:
-            if ending.status not in ("not run", "unfinished"):
+            if ending.message and ending.status not in ("not run", "unfinished"):
                 reasons.setdefault((ending.status, ending.message), []).append((each.label, ending.runs))
     sentences = []
     for (status, message), places in reasons.items():
@@ -833,7 +872,8 @@ def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
     cautions, what = answer.trust.cautions, "how large a difference is, but not which is best"
     if not cautions:
-        return "No cautions about the measurement." if answer.status.completed else ""
+        is_sure = answer.status.completed and not any(best.words for best in answer.best)
+        return "No cautions about the measurement." if is_sure else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
         what = "these numbers"
     elif answer.trust.level == TrustLevel.DOUBTFUL:

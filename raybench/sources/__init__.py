@@ -83,7 +83,7 @@ def load_grids(
             except OSError as error:
                 raise UsageError(f"{redact(each)}: cannot be read: {error.strerror or error}") from None
         grids = _by_grid(listed) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
-    if all(user_path(each).is_dir() for each in sources):
+    if folders and all(user_path(each).is_dir() for each in sources):
         grids = [replace(each, is_folder=True) for each in grids]
     if grid is not None:
         known = [each.name for each in grids if each.name]

@@ -8,9 +8,11 @@ Any program may write it. The first line names the columns, by the names they ha
   `device_train_s`, `device_evaluate_s`, `energy_j`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`,
   any metric by a name with a slash in it, such as `val/accuracy` (a fraction), and other counts: `units/tokens`;
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
-  `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`,
-  `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
-  `weight_decay`.
+  `device`, `seed`, `metric`, `target_metric`, `target_at_least`, `target_at_most`, `lower_is_better` (names of
+  metrics), `higher_is_better`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, and every setting, such as
+  `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`, `budget_s`, `nodes`; settings with other names
+  are numbers or text: `params.lr`. `count`, `date` and `price` are short for `device_count`, `started` and
+  `price_per_hour`.
 
 Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
 numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
@@ -222,5 +224,5 @@ def _boolean(text: str, names: Sequence[str] = ()) -> bool | str:
 
 def _unknown(name: str) -> str:
     """Return advice for an unknown column."""
-    hint = close(name, [*KNOWN, *ALIASES]) or "a metric needs a slash in its name, such as val/accuracy"
-    return f"unknown column; {hint}; params.{cut(name)} is an axis of your own"
+    forms = f"name a metric like val/accuracy, and a setting {PARAM}{name}"
+    return f"unknown column; {' Else '.join(filter(None, (close(name, [*KNOWN, *ALIASES]), forms)))}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core.identity import digest, trial_id
+from raybench.core.job import MOST_FRACTION
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.errors import FileError, Problem, close
@@ -20,10 +21,11 @@ SHOWN = 10
 """Maximum number of problems of a file that are printed; of more, their number is."""
 
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
+_BETTER = ("lower_is_better", "higher_is_better")
 _WHICH = {*CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
 """Columns that tell trials apart if there is no column `trial`."""
 OF_TRIALS = {
-    *(*_WHICH, *_TARGET, *OPENING),
+    *(*_WHICH, *_TARGET, *_BETTER, *OPENING),
     *("trial", "status", "started", "metric", "price_per_hour", "wall_s", "template_import_s"),
 }
 OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
@@ -38,8 +40,8 @@ KNOWN: Mapping[str, str] = {
 TIMES = ("train_s", "epoch_s", "elapsed_s")
 """Columns for the time of an epoch, in order of preference."""
 
-Repeats = dict[str, dict[int, tuple[Path, str, int]]]
-"""The file, the name and the line of the trial of each repeat, by cell."""
+Repeats = dict[str, dict[int, tuple[Path, str, int, str | None]]]
+"""The file, the name, the line and the host of the trial of each repeat, by cell."""
 
 
 def is_of_trial(name: str) -> bool:
@@ -240,15 +242,16 @@ class Table:
                 )
             yield run
 
-    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int]], numbers: list[int]) -> int:
+    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]) -> int:
         """Return the repeat number of a trial in its cell."""
-        own = self.path, trial.values["trial"], self.lines[min(trial.rows)]
+        host = trial.values.get("host")
+        own = self.path, trial.values["trial"], self.lines[min(trial.rows)], host
         repeat, free = trial.values.get("repeat"), max(known, default=-1) + 1
         same = (number for number, each in known.items() if each[:2] == own[:2])
         number = next(same, free) if repeat is None else numbers.index(repeat)
-        if number in known and known[number][0] != self.path:
-            number = free
-        _, name, line = known.setdefault(number, own)
+        if number in known and (known[number][0], known[number][3]) != (self.path, host):
+            number = free  # hosts may count their repeats alike
+        _, name, line, _ = known.setdefault(number, own)
         if name != own[1]:
             message = f"{repeat} again: trial {cut(repr(name))} on line {line} has it, and the same settings"
             self.problem(own[2], "repeat", message)
@@ -257,7 +260,7 @@ class Table:
 
 def not_fraction(metric: str, number: float) -> str:
     """Return why a number cannot be the value of a metric, if it is an accuracy; empty if it can."""
-    if not metric.endswith("/accuracy") or 0 <= number <= 1:
+    if not metric.endswith("/accuracy") or 0 <= number <= MOST_FRACTION:
         return ""
     share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
     return f"{number:g} is not a fraction from 0 to 1{share}"

@@ -398,7 +398,7 @@ def test_target_is_in_the_unit_of_the_accuracies(bound, reached, never):
 
 @pytest.mark.parametrize(
     ("metric", "is_loss"),
-    [("val/RMSE", True), ("Loss/val", True), ("val/cross_entropy", True), ("val/answer", False), ("test/auc", False)],
+    [("val/RMSE", True), ("Loss/val", True), ("val/cross_entropy", True), ("test/auc", False)],
 )
 def test_direction_of_a_metric(metric, is_loss):
     grid = MadeUpGrid(budget={"time": 20.0}, metric=metric)
@@ -416,7 +416,7 @@ def test_workload_that_never_reaches_the_target_has_no_price_to_it():
             grid.add(axes, around(seconds), workload=workload, accuracies=accuracies, price=1.0)
     easy, hard = map(str, best_texts(grid.answer()))
     assert easy.startswith("Faster on easy: gpu, first to 94% accuracy and cheapest: ")
-    assert hard.startswith("Faster on hard: gpu, fastest and cheapest: 0 of 3 runs reached")
+    assert hard.startswith("Faster on hard: gpu, fastest and cheapest: no run reached")
 
 
 def test_best_is_chosen_within_a_workload():
@@ -536,7 +536,7 @@ def test_times_that_do_not_follow_amdahl_have_no_serial_share():
         (
             scaled_grid((1, 2, 4), [[10.0, 10.1], [5.4, 5.5], [3.0, 2.9]], joules=9),
             [
-                "4 GPUs: 3.4x as fast as 1 (efficiency 85%, 95% CI 75–97%), costs 1.2x as much, needs 1.2x as much "
+                "4 GPUs: 3.4x as fast as 1 (efficiency 85%, 95% CI 77–94%), costs 1.17x as much, needs 1.2x as much "
                 "device energy per epoch.",
                 "Strong scaling: the batch size is the same for all.",
             ],

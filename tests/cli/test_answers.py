@@ -139,6 +139,14 @@ def test_a_free_device_is_the_cheapest(report):
     assert "Cheapest: own (the reference): free" in text and "own: free; a100: $2.00 per hour" in text
 
 
+def test_the_cheapest_of_each_device_are_compared(report):
+    """Its fastest is not always its cheapest."""
+    runs = (("a", 1, 80.0, 2.0), ("a", 8, 14.0, 16.0), ("b", 1, 40.0, 5.0), ("b", 8, 7.0, 40.0))
+    text, _, _ = report(*(rows(s, 0.9, device=d, count=c, price_per_hour=p) for d, c, s, p in runs))
+    assert text.startswith("Faster: b, count 8, fastest of 4: 2.0x as fast as a, count 8 (best with a; 95%")
+    assert "Cheapest: a, count 1: 1.3x cheaper than b, count 1 (cheapest with b; 95%" in text
+
+
 def column(lines, name):
     """The texts of a column of the table of configurations that is aligned to the right."""
     place = next(number for number, line in enumerate(lines) if line.startswith("#"))
@@ -190,6 +198,9 @@ def test_devices_that_are_numbers_of_threads_are_meant_so(report):
     assert "Remove `threads`" not in text and text.startswith("Faster: two")
     alone, _, _ = report(*(rows(s, 0.9, device=d, threads=1, **cores) for d, s in (("one", 8.0), ("other", 4.0))))
     assert "Remove `threads`" in alone
+    cores["grid"] = "mine~smoke"
+    smoke, _, _ = report(*(rows(s, 0.9, device=d, threads=1, **cores) for d, s in (("one", 8.0), ("other", 4.0))))
+    assert smoke.startswith("Smoke run: its numbers are not results.") and "Remove `threads`" not in smoke
 
 
 def test_names_are_not_capitalized(report):
@@ -199,3 +210,38 @@ def test_names_are_not_capitalized(report):
     assert text.startswith("Undecided between dgx1, v100x8 and tpu_v3_8: dgx1 (the reference), first to 89% accuracy")
     assert "Slower, but 5 runs cannot show that dgx1 never misses the target: v100x8; tpu_v3_8." in text
     assert "V100x8" not in text and "Dgx1" not in text
+
+
+@pytest.mark.parametrize("qualities", [(0, 0, 0), (0, 5e-8, -5e-8)])
+def test_equal_accuracies_are_the_same(report, qualities):
+    text, _, _ = report(*(rows(s, 0.9, device=d, qualities=qualities) for d, s in (("a", 4.0), ("b", 2.0))))
+    assert "2.00 s per epoch, equal accuracy within 1 point. #" in text and "0.00000" not in text
+
+
+@pytest.mark.parametrize(("status", "words"), [("diverged", "diverged"), ("oom", "out of memory")])
+def test_what_did_not_complete_is_named(report, status, words):
+    first, second = (rows(s, 0.9, device=d) for d, s in (("a", 4.0), ("b", 2.0)))
+    ended = [row | {"status": status if row["repeat"] == 2 else "completed"} for row in second]
+    text, _, _ = report([row | {"status": "completed"} for row in first], ended)
+    assert text.startswith(f"Incomplete: 5 of 6 runs completed; 1 {words} (b). Faster: b: 2.0x as fast as a")
+
+
+def test_that_no_run_reached_the_target_is_said_first(report):
+    goal = {"target_metric": "val/accuracy", "target_at_least": 0.99}
+    text, _, _ = report(*(rows(s, 0.9, device=d, **goal) for d, s in (("a", 4.0), ("b", 2.0))))
+    assert text.startswith("No run reached 99% accuracy. Faster: b: 2.0x as fast as a")
+
+
+@pytest.mark.parametrize(("missed", "words"), [(3, "Not reached by b (0 of 3)."), (1, "fewer runs by b (2 of 3).")])
+def test_who_missed_the_target_is_named(report, missed, words):
+    goal = {"target_metric": "val/accuracy", "target_at_least": 0.89}
+    first, second = (rows(s, 0.9, device=d, **goal) for d, s in (("a", 4.0), ("b", 5.0)))
+    text, _, _ = report(first, [row | {"val/accuracy": 0.8} if row["repeat"] < missed else row for row in second])
+    assert words in text
+
+
+def test_of_equal_speeds_the_best_quality_is_named(report):
+    decays = ((0.0, 4.0, 0.90), (5e-4, 4.01, 0.94))
+    text, _, _ = report(*(rows(s, q, weight_decay=d) for d, s, q in decays))
+    equal = "Equal: decay 0 and decay 5e-4 differ by less than 5% in speed."
+    assert text.startswith(f"{equal} Fastest within 1 point of the best accuracy: decay 5e-4: as fast as decay 0 (")

@@ -159,11 +159,12 @@ def test_a_unit_that_no_run_counts(raybench, tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
+        ("digits --results typo", "typo: no such folder, so that there are no results of a grid digits; see --results"),
         ("digitz", "raybench-results: no results of a grid digitz; did you mean digits?"),
         ("no.yaml", "no.yaml: there is no such file"),
         ("no.csv", "no.csv: there is no such file"),
     ],
 )
 def test_missing_source(raybench, results, source, message):
-    said = raybench("report", source)
+    said = raybench("report", *source.split())
     assert (said.status, said.lines) == (2, [message])

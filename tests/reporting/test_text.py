@@ -128,4 +128,4 @@ def test_a_configuration_without_a_run_did_not_miss_the_target():
 
 def test_nothing_completed():
     text = report_text(MadeUpGrid().add({"device": "cpu"}, [1], status="oom").answer(), 80)
-    assert "No run has completed." in text and "Out of memory (1 run)" in text
+    assert "No run has completed." in text and "1 out of memory." in text

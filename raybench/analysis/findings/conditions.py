@@ -155,7 +155,7 @@ def slow_runs(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
                 yield [run], Finding(text, excess, too_long=math.expm1(excess))
 
 
-@detects("remove `cpus` from the grid file, so that trials run one at a time", caution=True, of_grid=True)
+@detects("remove `cpus` from the grid file", caution=True, of_grid=True)
 def cores_shared(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """Other trials ran on the same machine during {OVERLAP:.0%} of the run's time."""
     for group in in_groups(runs, lambda run: run.host.get("name")):
@@ -214,7 +214,7 @@ def throttled(run: Run) -> Iterator[Finding]:
         yield Finding(text, first / last, too_long=first / last - 1)
 
 
-@detects("run trials one at a time on a quiet machine to measure their energy alone", caution=True, about="energy")
+@detects("run trials one at a time on a quiet machine", caution=True, about="energy")
 def energy_shared(run: Run) -> Iterator[Finding]:
     """The host computes, and others took {SHARED_ENERGY:.0%} of the processor time on the sockets that were metered."""
     others = number_in(run.energy.get("others_share"))
