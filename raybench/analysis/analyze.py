@@ -77,9 +77,8 @@ class Grid:
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
         self._sign = -request.direction(self.metric).sign
-        self.is_timed = any(each.times or each.untimed for each in self.measured)
-        decides = bool(self.metric) and bool(request.budget or not self.is_timed)
-        self._quality_sign = self._sign if decides else None
+        self.is_timed = any(training_s(run.epochs) for each in self.measured for run in each.completed)
+        self._quality_sign = self._sign if self.metric and (request.budget or not self.is_timed) else None
         self._order = ranking(self.measured, self.metric, self._quality_sign)
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline, self._order)
         self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
@@ -104,7 +103,9 @@ class Grid:
         kept = self._sign, request.max_quality_loss
         named = jobs if len(jobs) > 1 else {}
         bests = best(measured, matching, metric, named, self._quality_sign, kept) if is_result else ()
-        made_effects = tuple(effects(measured, matching, self.metrics, bool(self._quality_sign))) if is_result else ()
+        made_effects = (
+            tuple(effects(measured, matching, self.metrics, self._quality_sign is not None)) if is_result else ()
+        )
         data = (str(cell.content.data.name) for cell in request.cells)
         answer = Answer(
             grid=request.name,
