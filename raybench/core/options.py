@@ -267,6 +267,24 @@ class ReportOptions(SharedOptions):
     higher_is_better: Collection[str] = option(
         (), "Metrics of which more is better, if their names do not say it.", metavar="METRIC", repeatable=True
     )
+    metric: str = option("", "The metric of quality, instead of the grid's.", metavar="METRIC")
+    target: str = option(
+        "",
+        "The quality to reach, instead of the grid's: 'val/loss<=3.28'; with 'mean val/loss<=3.28' it is also tested "
+        "whether the mean of the runs reaches it.",
+        metavar="METRIC<=X",
+    )
+    where: Mapping[str, Any] | Sequence[str] = option(
+        (),
+        "Only these configurations:",
+        usage="--where AXIS=VALUE. Values of one axis are alternatives.",
+        python='{"batch_size": 32}, or {"batch_size": [32, 64]}.',
+        metavar="AXIS=VALUE",
+        repeatable=True,
+    )
+    whole_runs: bool = option(
+        False, "Compare the training time and the last quality of whole runs, and not steady epochs."
+    )
     these_machines: bool = option(False, THESE_MACHINES)
 
     @property

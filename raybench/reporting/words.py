@@ -478,7 +478,7 @@ def speed_text(answer: Answer, configuration: Configuration) -> str:
     """Speed with its unit: 12,300 examples/s; 0.43 s per epoch if nothing is counted; empty if unknown."""
     if configuration.rate:
         return f"{rate_number(configuration.rate.value)} {answer.unit.counted}/s"
-    unit = f"{answer.unit.label}{' with its start-up' if answer.unit.name == 'run' else ''}"
+    unit = f"{answer.unit.label}{' with its start-up' if answer.unit.name == 'run' and answer.clock else ''}"
     return f"{seconds_text(configuration.seconds.value)} per {unit}" if configuration.seconds else ""
 
 
@@ -700,6 +700,20 @@ def effects_note(answer: Answer) -> str:
 
 
 # Amounts of hardware
+
+
+def mean_sentences(answer: Answer) -> list[str]:
+    """Whether the mean of the runs of each configuration reaches the target, with the p of a one-sided t-test."""
+    made = []
+    for each in answer.means:
+        text = "reaches" if each.is_reached else "does not reach"
+        p = "" if each.p is None else f" (one-sided p = {each.p:.2g})"
+        text += f" {target_text(answer.target)}" if answer.target else ""
+        text += f"{'' if each.is_shown or not each.is_reached else ', but not significantly'}{p}"
+        name = name_of(answer, each.configuration)
+        mean = f"the mean of {each.runs} runs, {each.mean:.6g}," if each.runs > 1 else f"one run, {each.mean:.6g},"
+        made.append(f"{name}: {mean} {text}.")
+    return made
 
 
 def scaling_sentences(answer: Answer) -> list[str]:

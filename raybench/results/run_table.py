@@ -39,7 +39,7 @@ from raybench.core.settings import TRAINING as SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column, number, stored, text
-from raybench.results.epoch import QUANTITIES, Combine, Epoch, Quantity, is_steady
+from raybench.results.epoch import QUANTITIES, UNITS, Combine, Epoch, Quantity, is_steady
 from raybench.results.epochs import Epochs
 from raybench.results.output_clock import OutputClock
 from raybench.results.parsing import mapping_in, number_in, text_in
@@ -472,6 +472,15 @@ class Run:
     def stops(self) -> bool:
         """Whether it stops at its target, which its last accuracy then only confirms."""
         return bool(self.cell.stop_at_target)
+
+    def whole(self) -> Run:
+        """Return the same run with one epoch, of its whole training, and its last metrics."""
+        if not self.epochs:
+            return self
+        columns: dict[str, Sequence[Any]] = {name: [value] for name, value in self.last_metrics.items()}
+        columns |= {f"{UNITS}{unit}": [sum(self.epochs.counts(unit))] for unit in self.epochs.names("units")}
+        columns |= {"epoch": [1], "train_s": [self.epochs_s], "examples": [sum(self.epochs.column("examples")) or None]}
+        return replace(self, epochs=Epochs.of_columns(columns), clock=OF_A_TABLE, gaps=())
 
     def epochs_to(self, target: Target | None) -> Epochs:
         """Return the epochs up to the first one that reaches a target; empty if none does."""
