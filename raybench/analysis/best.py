@@ -59,11 +59,11 @@ def best(
 ) -> list[Best]:
     """Return the best configuration by each criterion, for each job.
 
-    With a budget or without times, quality decides, and speed and price of a unit of work do not.
+    With a budget, its quality decides, and speed and price of a unit of work do not.
 
     Args:
-        quality_sign: if quality decides, -1 if more of the metric is better, 1 if less is, 0 if that is not known: then
-            there is no best; None if it does not decide.
+        quality_sign: with a budget, -1 if more of the metric is better, 1 if less is, 0 if that is not known: then
+            there is no best; None without a budget.
         kept: such a sign, and the loss of quality with which a configuration still counts as near the best.
     """
     made: list[Best] = []

@@ -272,7 +272,11 @@ def clock_text(attempts: Iterable[Run]) -> str:
     untold = ("", "trial", OF_A_TABLE)
     runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in untold]
     clocks = [OutputClock() if run.clock == "run" else run.output_clock for run in runs]
-    sentences = dict.fromkeys(clock.sentence() for clock in clocks if clock)
+    sentences = dict.fromkeys(
+        clock.sentence() if clock.pattern or run.clock == "run" else "times are by the program's own clock"
+        for run, clock in zip(runs, clocks, strict=True)
+        if clock
+    )
     startups = [run.startup_s for run in runs if run.startup_s and run.clock != "run"]
     facts = [f"start-up of {median(startups):.3g} s is left out"] if startups else []
     facts += ["their time includes evaluations"] if any(run.holds_evaluation for run in runs) else []
@@ -327,25 +331,29 @@ def joules_per_unit(run: Run, unit: Unit) -> float | None:
     return joules * unit.amount / fmean(counts) if counts and all(counts) else None
 
 
-def as_fractions(cells: Mapping[str, Sequence[Run]]) -> tuple[dict[str, Sequence[Run]], Mapping[str, float]]:
-    """Return the runs of one program by cell, with accuracies as fractions, and by what each metric is divided.
+def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence[Run], Mapping[str, float]]]:
+    """Return the runs of one program by cell, with accuracies as fractions, and the scale of each metric.
 
-    A metric is in percent if it is in any cell, as a program logs it in one way. Of other shares, such as `val/f1`, the
-    scale is only recognized: sides in which it differs are not compared.
+    An accuracy is in percent if it is in any cell, as a program logs it in one way. Of other shares, such as `val/f1`,
+    the scale is that of the cell's own values: sides in which it differs are not compared.
     """
-    scales: dict[str, set[float | None]] = {}
-    for runs in cells.values():
+    scales: dict[str, dict[str, float]] = {}
+    for cell_id, runs in cells.items():
+        scales[cell_id] = {}
         for name in dict.fromkeys(name for run in runs for name in run.epochs.names("metrics")):
             values = (value for run in runs for value in run.epochs.column("metrics", name, math.nan))
-            scales.setdefault(name, set()).add(percent_scale(name, values))
-    # Values that are only slightly above 1 are no fractions.
-    known = {name: 1.0 if own == {1.0} else PERCENT for name, own in scales.items()}
-    percent = {name for name, scale in known.items() if scale == PERCENT and name.endswith("/accuracy")}
+            # Values that are only slightly above 1 are no fractions.
+            scales[cell_id][name] = percent_scale(name, values) or PERCENT
+    logged = ((name, scale) for of_cell in scales.values() for name, scale in of_cell.items())
+    percent = {name for name, scale in logged if scale == PERCENT and name.endswith("/accuracy")}
 
     def divided(run: Run) -> Run:
         return replace(run, epochs=run.epochs.with_metrics_divided(percent, PERCENT)) if percent else run
 
-    return {cell_id: list(map(divided, runs)) for cell_id, runs in cells.items()}, known
+    return {
+        cell_id: (list(map(divided, runs)), scales[cell_id] | dict.fromkeys(percent, PERCENT))
+        for cell_id, runs in cells.items()
+    }
 
 
 def as_fraction(target: Target | None) -> Target | None:
@@ -392,9 +400,8 @@ class _Measurement:
         self._by_cell: dict[str, Sequence[Run]] = {}
         self._scales: dict[str, Mapping[str, float]] = {}
         for cells in programs.values():
-            fractions, scales = as_fractions(cells)
-            for cell_id, own in fractions.items():
-                self._by_cell[cell_id] = [*self._by_cell.get(cell_id, ()), *own]
+            for cell_id, (fractions, scales) in as_fractions(cells).items():
+                self._by_cell[cell_id] = [*self._by_cell.get(cell_id, ()), *fractions]
                 self._scales[cell_id] = scales
         runs = [run for own in self._by_cell.values() for run in own]
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
@@ -428,12 +435,11 @@ class _Measurement:
 
         qualities: dict[str, list[Sample]] = {}
         for run in completed:
-            sample = self._sample(run)
             for name, value in run.last_metrics.items():
                 if math.isfinite(value):
                     # Sums of 32-bit numbers differ by the order of their terms.
                     rounded = float(f"{value:.{FLOAT32_DIGITS}g}")
-                    qualities.setdefault(name, []).append(replace(sample, value=rounded))
+                    qualities.setdefault(name, []).append(self._sample(run, rounded))
         same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same([run.distinct_metrics for run in completed]):

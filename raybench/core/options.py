@@ -14,11 +14,8 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.errors import UsageError
 
-RESULTS = Path("raybench-results")
-"""The default results folder."""
-
-NO_STORE = "none"
-"""`--tracking` for nothing in MLflow."""
+RESULTS = Path("raybench-results")  # the default results folder
+NO_STORE = "none"  # `--tracking` for nothing in MLflow
 
 Source = TypeVar("Source")
 Options = TypeVar("Options")
@@ -254,7 +251,7 @@ class ReportOptions(SharedOptions):
     )
     axis: Mapping[str, str] | Sequence[str] = option(
         (),
-        "An axis of logs, and a regular expression of its value in their names or their text:",
+        "An axis of logs, by a regular expression in their names or text:",
         usage="--axis 'lr=lr([0-9.]+)'.",
         python='{"lr": "lr([0-9.]+)"}.',
         metavar="NAME=REGEX",
@@ -267,6 +264,21 @@ class ReportOptions(SharedOptions):
     higher_is_better: Collection[str] = option(
         (), "Metrics of which more is better, if their names do not say it.", metavar="METRIC", repeatable=True
     )
+    metric: str = option("", "The metric of quality, instead of the grid's.", metavar="METRIC")
+    target: str = option(
+        "",
+        "The quality to reach, such as 'val/loss<=3.28'; 'mean val/loss<=3.28' also tests the mean of the runs.",
+        metavar="METRIC<=X",
+    )
+    where: Mapping[str, Any] | Sequence[str] = option(
+        (),
+        "Only these configurations:",
+        usage="--where AXIS=VALUE. Values of one axis are alternatives.",
+        python='{"batch_size": 32}, or {"batch_size": [32, 64]}.',
+        metavar="AXIS=VALUE",
+        repeatable=True,
+    )
+    whole_runs: bool = option(False, "Compare whole runs, and not steady epochs.")
     these_machines: bool = option(False, THESE_MACHINES)
 
     @property

@@ -27,8 +27,7 @@ from raybench.workloads.command import BEGIN, EPOCH, MARKS
 NEAR_END, EXACT = 0.05, 0.1
 """Part of an epoch that may be left after its last line, and by which a counter may miss its end, as it is rounded."""
 
-EVALUATED = frozenset({"val", "test"})
-"""Parts of the data that are not trained on."""
+EVALUATED = frozenset({"val", "test"})  # parts of the data that are not trained on
 
 _STEPS, _PERCENT = re.compile(r"(\d+)\s*/\s*(\d+)(?![\d/])"), re.compile(r"(\d+(?:\.\d+)?) ?(%)")
 
@@ -198,6 +197,12 @@ class Output:
             course.moments += [(unit.trained, State.EVALUATION), (unit.end, State.TRAINING)]
             previous = unit
         return course
+
+    def rest(self, course: Course) -> Printed | None:
+        """What the program has printed after its last whole epoch, with its end; None if nothing."""
+        ended = course.epochs[-1].end if course.epochs else 0
+        first = next((number for number, unit in enumerate(self._units) if unit.end > ended), None)
+        return None if first is None else Printed(self._units[-1].end, self._metrics(first - 1, len(self._units) - 1))
 
     def _begin(self, started: int, marks: Sequence[int]) -> int | None:
         """When the training began; None if it is not known."""

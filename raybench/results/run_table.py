@@ -39,37 +39,26 @@ from raybench.core.settings import TRAINING as SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column, number, stored, text
-from raybench.results.epoch import QUANTITIES, Combine, Epoch, Quantity, is_steady
+from raybench.results.epoch import QUANTITIES, UNITS, Combine, Epoch, Quantity, is_steady
 from raybench.results.epochs import Epochs
 from raybench.results.output_clock import OutputClock
 from raybench.results.parsing import mapping_in, number_in, text_in
 from raybench.results.utilization import Roofline, Utilization, roofline_of, utilization_of, waiting_share
 
-Key = tuple[str, int]
-"""Key of a run: its trial's id and the number of the attempt, from 1."""
-
-DIGITS = 9
-"""Decimals of a time."""
-
-MODEL = "model"
-"""The setting with a column per option: the names and types of options depend on the workload."""
+Key = tuple[str, int]  # key of a run: its trial's id and the number of the attempt, from 1
+DIGITS = 9  # decimals of a time
+MODEL = "model"  # the setting with a column per option: the names and types of options depend on the workload
 
 DEVICE, HOST = "device_j", "host_j"
 """Joules in the summary of a run's counters (`raybench.monitoring.energy_summary`): of the device, and of its host."""
 
-OPENING = ("setup_s", "startup_s", "data_s", "build_s")
-"""Columns of sections before the first epoch."""
+OPENING = ("setup_s", "startup_s", "data_s", "build_s")  # columns of sections before the first epoch
 
 ACCURACY = "val/accuracy"
 
-SHORT_EPOCH_S = 0.05
-"""Least seconds of an epoch that the arrival of a program's output can time."""
-
-OF_A_TABLE = "table"
-"""The clock of runs that a table gives as a whole."""
-
-DISTINCT = 3
-"""Fewest different numbers that are the same in two runs by no coincidence."""
+SHORT_EPOCH_S = 0.05  # least seconds of an epoch that the arrival of a program's output can time
+DISTINCT = 3  # fewest different numbers that are the same in two runs by no coincidence
+OF_A_TABLE = "table"  # the clock of runs that a table gives as a whole
 
 
 def price_of(seconds: float | None, per_hour: float | None) -> float | None:
@@ -163,7 +152,7 @@ class Run:
         roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline`); empty if there was no
             measurement.
         all_reduce: the network's rate between its nodes (`raybench.checks.all_reduce`); empty without several nodes.
-        clock: what timed its epochs: `trial`, `table` (its only epoch is the whole run), or of a command also `output`,
+        clock: what timed its epochs: `trial`, `table` (whose row is a whole run), or of a command also `output`,
             `program` or `run` (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, `matched`: the first line that each of its patterns matched, and
             `unmatched`: a message for each that matched none.
@@ -473,6 +462,15 @@ class Run:
         """Whether it stops at its target, which its last accuracy then only confirms."""
         return bool(self.cell.stop_at_target)
 
+    def whole(self) -> Run:
+        """Return the same run with one epoch, of its whole training, and its last metrics."""
+        if not self.epochs:
+            return self
+        columns: dict[str, Sequence[Any]] = {name: [value] for name, value in self.last_metrics.items()}
+        columns |= {f"{UNITS}{unit}": [sum(self.epochs.counts(unit))] for unit in self.epochs.names("units")}
+        columns |= {"epoch": [1], "train_s": [self.epochs_s], "examples": [sum(self.epochs.column("examples")) or None]}
+        return self.changed(epochs=Epochs.of_columns(columns), clock=OF_A_TABLE, gaps=())
+
     def epochs_to(self, target: Target | None) -> Epochs:
         """Return the epochs up to the first one that reaches a target; empty if none does."""
         for place, value in enumerate(self.epochs.column("metrics", target.metric) if target else (), 1):
@@ -594,6 +592,12 @@ class Run:
         for name in vars(self).keys() - FIELDS:
             delattr(self, name)
 
+    def changed(self, **values: Any) -> Run:
+        """Return a copy with these values of fields; `dataclasses.replace` takes five times as long."""
+        run = object.__new__(Run)
+        vars(run).update({name: value for name, value in vars(self).items() if name in FIELDS}, **values)
+        return run
+
     # Where it ran, and whether it counts
 
     @property
@@ -623,8 +627,7 @@ _STORED = {column.name: str(column.attrname) for column in TRIALS if column.attr
 REPORTED = tuple(column for column in TRIALS if column.head)
 """Those that the table of configurations of a report has, too: their medians over runs."""
 
-CELL = {column.name: column for column in Run.of_cell}
-"""Columns of a cell, by name."""
+CELL = {column.name: column for column in Run.of_cell}  # columns of a cell, by name
 
 _LEAVES = {column.leaf for column in Run.of_cell} | {"engine.name", "seed"}
 _OF_A_SETTING = ("stop_at_target.", *(f"settings.{name}." for name in SETTINGS if name not in (MODEL, "optimizer")))

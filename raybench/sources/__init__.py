@@ -67,7 +67,6 @@ def load_grids(
         raise UsageError("load: there is no source; name at least one")
     axes = dict(axis) if isinstance(axis, Mapping) else dict(text.partition("=")[::2] for text in axis)
     listed: list[Run] = []
-    logs: list[Path] = []
     repeats: Repeats = {}
     folders: dict[str, list[Path]] = {}
     with ExitStack() as stack:
@@ -76,16 +75,15 @@ def load_grids(
                 if user_path(each).suffix.lower() == ".csv" and user_path(each).is_file():
                     listed += epochs_csv.load_csv(user_path(each), repeats)
                     continue
-                if not has_results(user_path(each)) and not grids_in(user_path(each)) and is_log(user_path(each)):
-                    logs.append(user_path(each))
+                if not has_results(user_path(each)) and not grids_in(user_path(each)) and _is_log(user_path(each)):
+                    listed += load_logs(user_path(each), axes, repeats)
                     continue
                 for folder in _folders(each, grid, stack):
                     folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
                 raise UsageError(f"{redact(each)}: cannot be read: {error.strerror or error}") from None
-        listed += load_logs(logs, axes, repeats) if logs else []
         grids = _by_grid(listed) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
-    if not logs and all(user_path(each).is_dir() for each in sources):
+    if folders and all(user_path(each).is_dir() for each in sources):
         grids = [replace(each, is_folder=True) for each in grids]
     if grid is not None:
         known = [each.name for each in grids if each.name]
@@ -106,8 +104,7 @@ def of_history(name: str, history: GridHistory) -> GridSource:
     prices = {key: cell.price_per_hour for cell in priced for key in (cell.axes.get("device"), cell.cell_id)}
     requested = {cell.cell_id for cell in request.cells} if request else None
     rows = [
-        replace(
-            run,
+        run.changed(
             grid=run.grid or name,
             current=None if requested is None else run.cell_id in requested,
             price_per_hour=prices.get(run.cell_id, prices.get(run.profile)),
@@ -138,6 +135,11 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
     kind = "no results of raybench in it" if path.is_dir() else "is not a source of results"
     kind += f"; to compare two scripts: {TWO_SCRIPTS}" if path.suffix == ".py" else ""
     raise UsageError(f"{source}: {kind if path.exists() else 'there is no such file or folder'}")
+
+
+def _is_log(path: Path) -> bool:
+    """Return whether a path is a log of others, or a folder with some."""
+    return any(map(is_log, path.rglob("*"))) if path.is_dir() else path.is_file() and is_log(path)
 
 
 def _by_grid(runs: Sequence[Run]) -> list[GridSource]:

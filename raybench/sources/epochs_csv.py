@@ -8,9 +8,11 @@ Any program may write it. The first line names the columns, by the names they ha
   `device_train_s`, `device_evaluate_s`, `energy_j`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`,
   any metric by a name with a slash in it, such as `val/accuracy` (a fraction), and other counts: `units/tokens`;
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
-  `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `lower_is_better` (names of metrics),
-  `higher_is_better`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, and every setting, such as `workload`,
-  `framework`, `device_model`, `batch_size`, `weight_decay`; settings with other names are numbers or text: `params.lr`.
+  `device`, `seed`, `metric`, `target_metric`, `target_at_least`, `target_at_most`, `lower_is_better` (names of
+  metrics), `higher_is_better`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, and every setting, such as
+  `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`, `budget_s`, `nodes`; settings with other names
+  are numbers or text: `params.lr`. `count`, `date` and `price` are short for `device_count`, `started` and
+  `price_per_hour`.
 
 Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
 numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
@@ -38,14 +40,14 @@ from raybench.core.text import join_words
 from raybench.errors import FileError, Problem, close, nearest
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO
 from raybench.results.epoch import UNITS
-from raybench.results.parsing import LARGEST
+from raybench.results.parsing import LARGEST, LARGEST_FLOAT
 from raybench.results.run_table import Run
-from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, Repeats, Table, cut, is_param, not_fraction
+from raybench.sources.rows import KNOWN, SHOWN, TIMES, Repeats, Table, cut, not_fraction
 
 SIGNED = {"target_at_least", "target_at_most", "seed"}
 """Columns that may be negative, besides metrics."""
 
-SYNONYMS = {
+ALIASES = {
     "count": "device_count",
     "date": "started",
     "price": "price_per_hour",
@@ -56,11 +58,11 @@ SYNONYMS = {
     "val_acc": "val/accuracy",
     "val_loss": "val/loss",
 }
-"""Short names, and those of Keras's `CSVLogger`, with the corresponding columns."""
+"""Names that columns may also have: those of Keras's `CSVLogger`, and short ones."""
 
 
 def load_csv(path: Path, known: Repeats | None = None) -> list[Run]:
-    """Load every trial of a CSV of epochs, or of one that another program has written (`raybench.sources.table`).
+    """Load every trial of a CSV of epochs.
 
     Args:
         known: the repeats in other files; those of this file are added.
@@ -69,29 +71,24 @@ def load_csv(path: Path, known: Repeats | None = None) -> list[Run]:
         FileError: it is invalid; the message lists all problems, each with line and column.
         OSError: it cannot be read.
     """
-    return read_csv(path).load(known)
-
-
-def read_csv(path: Path) -> Table:
-    """Read the rows of a CSV; raises as `load_csv`."""
-    table = CsvTable(path)
-    texts = table.read_lines()
-    if is_of_others(table.names):
+    file = CsvTable(path)
+    texts = file.read_lines()
+    if not is_of_others(file.names):
+        file.convert(texts)
+    if file.problems:
+        raise FileError(file.problems, SHOWN)
+    if is_of_others(file.names):
         from raybench.sources.table import read  # needs the names above
 
-        if not table.problems:
-            return read(table, texts)
-    else:
-        table.convert(texts)
-    if table.problems:
-        raise FileError(table.problems, SHOWN)
-    return table
+        return read(file, texts).load(known)
+    return file.load(known)
 
 
 def is_of_others(names: Sequence[str]) -> bool:
-    """Return whether the columns of a CSV are not those of a CSV of epochs."""
-    is_log = not {*names} & {"trial", *TIMES, *OF_TRIALS - {"learning_rate"}} and not any(map(is_param, names))
-    return len(names) > 1 and ("epoch" not in names or "_runtime" in names or "_timestamp" in names or is_log)
+    """Return whether the columns of a CSV are not those of a CSV of epochs (`raybench.sources.table`)."""
+    is_lightning = {"epoch", "step"} <= {*names} and not {*TIMES} & {*names}
+    is_export = bool({"_runtime", "_timestamp"} & {*names})
+    return len(names) > 1 and ("epoch" not in names or is_lightning or is_export)
 
 
 class CsvTable(Table):
@@ -123,15 +120,15 @@ class CsvTable(Table):
             self.columns[name] = self._values(name, column)
 
     def _check_head(self, names: list[str]) -> None:
-        self.names = [SYNONYMS.get(name, name) for name in names]
+        self.names = [ALIASES.get(name, name) for name in names]
         if len(names) < 2:
             self.problem(1, "", "write the names of columns here, separated by commas; save the file as UTF-8")
             return
         for number, name in enumerate(self.names, 1):
             duplicate = name in self.names[: number - 1]
             rate = f"{UNITS}{name.removesuffix('_per_s')}"
-            is_known = name in KNOWN or "/" in name or rate in self.names or is_param(name)
-            if duplicate or not is_known:
+            is_free = "/" in name or name.startswith(PARAM)
+            if duplicate or not (is_free or name in KNOWN or rate in self.names):
                 message = f"there are two columns {cut(name)}" if duplicate else _unknown(name)
                 self.problems.append(Problem(str(self.path), 1, number, cut(names[number - 1]), message))
         if "epoch" not in self.names:
@@ -142,11 +139,14 @@ class CsvTable(Table):
 
     def _values(self, name: str, texts: Sequence[str]) -> Sequence[Any]:
         """Convert a column; None is a missing value."""
-        if KNOWN.get(name, NUMBER) == NUMBER and not is_param(name):
+        if name.startswith(PARAM):
+            return as_parameters(texts)
+        if KNOWN.get(name, NUMBER) == NUMBER:
             with suppress(ValueError):
                 numbers = list(map(float, texts))
                 ends = min(numbers), max(numbers)
                 is_valid = not any(not_fraction(name, end) for end in ends) and (ends[0] >= 0 or _is_signed(name))
+                is_valid &= max(map(abs, ends)) < _largest(name)
                 if is_valid and math.isfinite(sum(numbers)):
                     return numbers
         values: dict[str, Any] = {}
@@ -166,6 +166,14 @@ class CsvTable(Table):
         return [values[text] for text in texts]
 
 
+def as_parameters(texts: Sequence[str]) -> Sequence[Any]:
+    """Return the values of a parameter: whole numbers, numbers or, if one of them is neither, texts."""
+    for convert in (int, float):
+        with suppress(ValueError):
+            return [convert(text) if text.strip() else None for text in texts]
+    return [text.strip() or None for text in texts]
+
+
 def value_of(name: str, text: str) -> Any:
     """Convert a value to its column's type; None if it is unknown.
 
@@ -175,11 +183,6 @@ def value_of(name: str, text: str) -> Any:
     dtype, quoted = KNOWN.get(name, NUMBER), cut(repr(text))
     if not text or text == "<NA>" or (text == "NA" and dtype != TEXT):
         return None
-    if is_param(name):
-        with suppress(ValueError):
-            number = float(text)
-            return int(number) if text.isdecimal() else number if math.isfinite(number) else text
-        return text
     if name == "status" and text not in list(TrialStatus):
         raise ValueError(f"{quoted} is not a status; {nearest(text, TrialStatus)}")
     if name in SETTINGS and bool in SETTINGS[name].types:
@@ -195,11 +198,18 @@ def value_of(name: str, text: str) -> Any:
         raise ValueError(f"{quoted} is not a whole number")
     if not math.isfinite(number):
         return None if name in KNOWN or name.startswith(UNITS) else math.nan  # a metric whose value is not known
+    if abs(number) >= _largest(name):
+        raise ValueError(f"{quoted} is too large")
     if number < 0 and not _is_signed(name):
         raise ValueError(f"{quoted} is negative")
     if message := not_fraction(name, number):
         raise ValueError(message)
     return int(number) if dtype == WHOLE else number
+
+
+def _largest(name: str) -> float:
+    """Return the upper limit of a column: sums and squares of smaller numbers do not overflow."""
+    return LARGEST if name in KNOWN else LARGEST_FLOAT
 
 
 def _is_signed(name: str) -> bool:
@@ -223,4 +233,4 @@ def _boolean(text: str, names: Sequence[str] = ()) -> bool | str:
 def _unknown(name: str) -> str:
     """Return advice for an unknown column."""
     forms = f"name a metric like val/accuracy, and a setting {PARAM}{name}"
-    return f"unknown column; {' Else '.join(filter(None, (close(name, KNOWN), forms)))}"
+    return f"unknown column; {' Else '.join(filter(None, (close(name, [*KNOWN, *ALIASES]), forms)))}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from raybench.core.job import MOST_FRACTION
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.errors import FileError, Problem, close
-from raybench.output.metrics import slots_in
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 from raybench.results.run_table import CELL, OPENING, TRIALS, Run, run_of
@@ -27,7 +26,7 @@ _WHICH = {*CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
 """Columns that tell trials apart if there is no column `trial`."""
 OF_TRIALS = {
     *(*_WHICH, *_TARGET, *_BETTER, *OPENING),
-    *("trial", "status", "started", "price_per_hour", "wall_s", "template_import_s"),
+    *("trial", "status", "started", "metric", "price_per_hour", "wall_s", "template_import_s"),
 }
 OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
 OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
@@ -38,10 +37,6 @@ KNOWN: Mapping[str, str] = {
 }
 """The types of all columns but those of metrics and counts."""
 
-_NO_METRIC = re.compile(
-    r"__M(?:IN|AX)$|(?:^|_)(?:best|runtime|per_second|seconds?|time|steps?|epochs?|lr|norm)(?:_|$)|^_", re.IGNORECASE
-)
-
 TIMES = ("train_s", "epoch_s", "elapsed_s")
 """Columns for the time of an epoch, in order of preference."""
 
@@ -51,16 +46,32 @@ Repeats = dict[str, dict[int, tuple[Path, str, int, str | None]]]
 
 def is_of_trial(name: str) -> bool:
     """Return whether a column has one value for a trial, as its settings and the user's own parameters have."""
-    return name in OF_TRIALS or is_param(name)
-
-
-def is_param(name: str) -> bool:
-    """Return whether a column has a setting that raybench does not name."""
-    return name.startswith(PARAM) and name != PARAM
+    return name in OF_TRIALS or name.startswith(PARAM)
 
 
 class NoLog(FileError):
     """A file in which no line counts epochs or steps."""
+
+
+@dataclass
+class Log:
+    """A run that others have logged.
+
+    Attributes:
+        columns: those of its epochs, by name; without a column of `TIMES` no time is known.
+        text: what its program has printed, in which settings are looked for; empty if `values` has them.
+        values: its columns of a trial.
+    """
+
+    path: Path
+    columns: Mapping[str, Sequence[Any]]
+    text: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def table(self) -> Table:
+        """Return its rows."""
+        size = len(self.columns["epoch"])
+        return Table(self.path, {**self.columns, **{name: [value] * size for name, value in self.values.items()}})
 
 
 @dataclass
@@ -76,28 +87,18 @@ class Table:
 
     Attributes:
         names: of the columns; those of `columns` by name, and the line of the file that each row is from.
-        text: what a program has printed, in which an axis is looked for.
-        clock: that of its runs (`raybench.results.run_table.Run`).
         problems: with line and column; nothing is checked further after a step that has found one.
     """
 
-    def __init__(
-        self, path: Path, columns: Mapping[str, Sequence[Any]] | None = None, lines: Sequence[int] = (), clock: str = ""
-    ) -> None:
+    def __init__(self, path: Path, columns: Mapping[str, Sequence[Any]] | None = None) -> None:
         self.path = path
         self.problems: list[Problem] = []
         self.columns: dict[str, Sequence[Any]] = dict(columns or {})
         self.names: list[str] = [*self.columns]
-        self.lines = [*lines]
-        self.text = ""
-        self.clock = clock
+        self.lines: list[int] = []
+        self.clock = ""
         self.time = next((name for name in TIMES if name in self.names), "")
         self._trials: list[_Trial] = []
-
-    def add(self, values: Mapping[str, Any]) -> None:
-        """Add columns that have one value in all rows."""
-        self.columns |= {name: [value] * len(self.lines) for name, value in values.items()}
-        self.names = [*self.columns]
 
     def problem(self, line: int, name: str, message: str) -> None:
         """Add a problem in a column of a line."""
@@ -114,6 +115,7 @@ class Table:
         Raises:
             FileError: the rows are invalid; the message lists all problems, with line and column.
         """
+        self.lines = self.lines or [0] * len(self.columns["epoch"])
         runs: list[Run] = []
         for step in (self._group, self._check_trials, self._measure):
             if not self.problems:
@@ -128,7 +130,11 @@ class Table:
         """Find the rows of each trial."""
         own = [name for name in self.names if is_of_trial(name)]
         is_named = "trial" in self.names
-        which = ["grid", "trial", "attempt"] if is_named else [name for name in own if name in _WHICH or is_param(name)]
+        which = (
+            ["grid", "trial", "attempt"]
+            if is_named
+            else [name for name in own if name in _WHICH or name.startswith(PARAM)]
+        )
         columns = [self.columns[name] for name in which if name in self.columns]
         keys = zip(*columns, strict=True) if columns else [()] * len(self.lines)
         groups: dict[tuple[Any, ...], list[int]] = {}
@@ -250,17 +256,6 @@ class Table:
             message = f"{repeat} again: trial {cut(repr(name))} on line {line} has it, and the same settings"
             self.problem(own[2], "repeat", message)
         return number
-
-
-def metric_of(name: str) -> str:
-    """Return the metric that a column or a tag of others holds, such as `eval_loss`; empty if none."""
-    words = name.replace("/", "_")
-    if _NO_METRIC.search(words):
-        return ""
-    if slot := next(slots_in(f"{words}: 0.5"), None):
-        return "" if slot.name.startswith("speed/") else slot.name
-    match = re.fullmatch(r"(?:eval|val|valid|validation|(test))[_/](.+)", name)
-    return f"{match[1] or 'val'}/{match[2]}" if match else ""
 
 
 def not_fraction(metric: str, number: float) -> str:

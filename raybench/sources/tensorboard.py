@@ -5,27 +5,24 @@ A row is a step of the scalar that was written most often. Training before the f
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_left
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from raybench.errors import FileError, Problem, UsageError
-from raybench.sources.rows import Table, metric_of
+from raybench.output.metrics import slots_in
+from raybench.sources.rows import Log
 
 PREFIX = "events.out.tfevents"
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> Log:
     """Read the run that an event file, or the event files of a folder, hold.
 
     Raises:
-        FileError: no scalar of a metric is in it.
+        FileError: no scalar is in it.
         UsageError: TensorBoard is not installed.
     """
-    # TensorBoard's own sign that it should not load TensorFlow, which takes seconds and prints warnings.
-    sys.modules.setdefault("tensorboard.compat.notf", ModuleType("notf"))
     try:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     except ImportError:
@@ -37,18 +34,20 @@ def read(path: Path) -> Table:
         values = [(e.step, e.wall_time, list(e.tensor_proto.float_val)) for e in events.Tensors(tag)]
         if all(len(value) == 1 for _, _, value in values):
             series[tag] = [(step, at_s, value[0]) for step, at_s, value in values]
-    metrics = {tag: entries for tag, entries in series.items() if entries and metric_of(tag)}
-    if not metrics:
-        raise FileError([Problem(str(path), 1, 1, "", "no scalar of a metric in it; it may be damaged")])
-    times: dict[int, float] = {step: at_s for step, at_s, _ in max(metrics.values(), key=len)}
-    last_step, last_s, _ = max(entry for entries in metrics.values() for entry in entries)
+    if not any(series.values()):
+        raise FileError([Problem(str(path), 0, 0, "", "no scalar in it; it may be damaged")])
+    times: dict[int, float] = {step: at_s for step, at_s, _ in max(series.values(), key=len)}
+    last_step, last_s, _ = max(entry for entries in series.values() for entry in entries)
     if last_step > max(times):
         times[last_step] = last_s
     steps = sorted(times)
+    begin_s = times[steps[0]]
     columns: dict[str, list[Any]] = {"epoch": [*range(1, len(steps) + 1)]}
-    columns["elapsed_s"] = [max(0.0, times[step] - times[steps[0]]) for step in steps]
-    for tag, entries in metrics.items():
-        column = columns.setdefault(metric_of(tag), [None] * len(steps))
-        for step, _, value in entries:
-            column[min(bisect_left(steps, step), len(steps) - 1)] = value
-    return Table(path, columns, [1] * len(steps))
+    columns["elapsed_s"] = [max(0.0, times[step] - begin_s) for step in steps]
+    for tag, entries in series.items():
+        name = next((slot.name for slot in slots_in(f"{tag.replace('/', '_')}: 0.5")), "")
+        if name and not name.startswith("speed/"):
+            column = columns.setdefault(name, [None] * len(steps))
+            for step, _, value in entries:
+                column[min(bisect_left(steps, step), len(steps) - 1)] = value
+    return Log(path, columns)

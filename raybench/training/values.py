@@ -9,8 +9,7 @@ from typing import Any
 
 Path = tuple[Any, ...]
 
-MAX_BATCH_DEPTH = 8
-"""Levels of a batch's lists and maps in which arrays are looked for."""
+MAX_BATCH_DEPTH = 8  # levels of a batch's lists and maps in which arrays are looked for
 
 
 def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
@@ -26,9 +25,9 @@ def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
     arrays = list(_arrays(batch, ()))
     sizes = sorted({int(array.shape[0]) for _, array in arrays})
     if len(sizes) != 1:
-        problem = f"whose arrays begin with {' and '.join(map(str, sizes))}" if sizes else "without an array"
+        problem = f"has arrays that begin with {' and '.join(map(str, sizes))}" if sizes else "has no array"
         raise ValueError(
-            f"examples are not counted, so that there is no rate: a batch is a {type(batch).__name__} {problem}; "
+            f"examples are not counted, so that there is no rate: a batch ({type(batch).__name__}) {problem}; "
             "say how many it has: trial.steps(…, examples=lambda batch: …)"
         )
     return sizes[0], arrays[0][0]
