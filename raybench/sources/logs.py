@@ -18,13 +18,15 @@ TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
 
 _REPEATED = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{12,}|\d{4}-\d\d-\d\d|\d{8,}|events\.out\.tfevents\S*"
-    r"|(?:result|seed|run|repeat|rep|trial|try|rank|v|r|s)?[-_=]?\d+(?=$|[-_. ])",
+    r"|(?:version|result|seed|run|repeat|rep|trial|try|rank|v|r|s)?[-_=]?\d+(?=$|[-_. ])",
     re.IGNORECASE,
 )
 """Parts of the name of a file that tell repeats apart: ids, dates, numbers, seeds."""
 
 _NAMED = re.compile(r"([A-Za-z]+(?:_[A-Za-z]+)*)[=_-]?(\d+(?:\.\d+)?(?:e-?\d+)?)")
-_SEEDS = re.compile(r"(?:result|seed|run|repeat|rep|trial|try|rank|v|r|s|step|checkpoint|job|gpu)", re.IGNORECASE)
+_SEEDS = re.compile(
+    r"(?:version|result|seed|run|repeat|rep|trial|try|rank|v|r|s|step|checkpoint|job|gpu)", re.IGNORECASE
+)
 _SETTING = re.compile(r"--?([A-Za-z][\w.-]*)[= ]([^\s,=]+)|\b([A-Za-z]\w*)[:=]([^\s,:=]+)")
 _NO_SETTING = re.compile(r".*(?:id|pid|port|time|date|host|path|dir|file|url|rank|seed|save|log|name|output)s?", re.I)
 

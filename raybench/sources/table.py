@@ -2,7 +2,7 @@
 
 Of a line per run, columns with the names of raybench's tables are those; names with the word of a metric are metrics,
 and the first one that is a time is the time of the run. Of the others those whose values differ between lines, and
-repeat, are axes: `params.NAME`.
+repeat, are axes: `params.NAME`; if none does, the first that differs is the axis.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _TIME = re.compile(
     r"(?:_?(?P<unit>ms|s|sec|seconds|m|min|minutes|h|hours))?|(?P<alone>minutes|hours)",
     re.IGNORECASE,
 )
+_NO_SETTING = re.compile(r".*_per_s(?:ec(?:ond)?)?|(?!params\.|settings\.)\w+\..*")
 _COMPUTED = {column.name for column in (*TRIALS, *EPOCHS)} | {"cell"}
 
 
@@ -42,6 +43,11 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     columns = {name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)}
     if not texts:
         raise FileError([Problem(str(file.path), 1, 1, "", "no run in it")])
+    _check_numbers(file, columns)
+    if file.problems:
+        raise FileError(file.problems, SHOWN)
+    if file.names[0] == "Step" and any(" - " in name for name in columns):
+        return _chart(file, columns)
     if {"_runtime", "_timestamp"} & columns.keys() or {"epoch", "step"} <= columns.keys():
         return _history(file.path, columns).table()
     first: dict[str, int] = {}
@@ -86,6 +92,35 @@ def _metric(name: str) -> str:
     return slot.name if slot and not slot.name.startswith("speed/") and not name.startswith("best_") else ""
 
 
+def _chart(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> Table:
+    """Return the rows of all runs of a chart of Weights & Biases: a column `RUN - METRIC` each, by step."""
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    for name, texts in columns.items():
+        trial, _, written = name.rpartition(" - ")
+        metric = "" if written.endswith(("__MIN", "__MAX")) else _metric(written)
+        present = [(line, value) for line, value in zip(file.lines, _numbers(texts) or (), strict=False)]
+        values = [(line, value) for line, value in present if value is not None] if trial and metric else []
+        for epoch, (line, value) in enumerate(values, 1):
+            rows.append({"trial": trial, f"{PARAM}run": trial, "epoch": epoch, metric: value})
+            lines.append(line)
+    if not rows:
+        raise FileError([Problem(str(file.path), 1, 1, "", "no column RUN - METRIC has a metric")])
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = Table(file.path, {name: [row.get(name) for row in rows] for name in names})
+    table.lines = lines
+    return table
+
+
+def _check_numbers(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> None:
+    """Add a problem for each text in a column of numbers."""
+    for name, texts in columns.items():
+        if (_metric(name) or _TIME.fullmatch(name)) and name not in KNOWN:
+            invalid = [(line, text) for line, text in zip(file.lines, texts, strict=True) if not _numbers([text, "0"])]
+            for line, text in invalid if len(invalid) < len(texts) else ():
+                file.problem(line, name, f"{text!r} is not a number")
+
+
 def _history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
     """Return a log with several lines of an epoch or step; each column has its last value of an epoch."""
     key = next(name for name in ("epoch", "_step", "step", "_runtime", "_timestamp") if name in columns)
@@ -126,7 +161,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequ
             continue
         elif metric and numbers:
             made.setdefault(metric, numbers)
-        elif name not in _COMPUTED - KNOWN.keys() and any(texts):
+        elif (name in OF_TRIALS or name not in _COMPUTED) and not _NO_SETTING.fullmatch(name) and any(texts):
             others[name.removeprefix(PARAM)] = as_parameters(texts)
     if times:
         _, written, factor = min(times, key=lambda time: time[0])
@@ -135,7 +170,10 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequ
         raise FileError(
             [Problem(str(path), 1, 1, "", "no column is a time or a metric; name them time_s and val/loss")]
         )
-    made |= {f"{PARAM}{name}": own for name, own in others.items() if 1 < len({*own}) < max(3, size)}
+    varied = {f"{PARAM}{name}": own for name, own in others.items() if len({*own}) > 1}
+    repeated = {name: own for name, own in varied.items() if len({*own}) < max(3, size)}
+    is_told = any(name in OF_TRIALS - {"trial", "status", "repeat", "seed"} for name in made)
+    made |= repeated or ({} if is_told else dict([*varied.items()][:1]))
     if "trial" not in made:
         numbers_of = count(1)
         made["trial"] = [f"{path.stem}:{next(numbers_of)}" for _ in range(size)]

@@ -5,8 +5,10 @@ A row is a step of the scalar that was written most often. Training before the f
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from raybench.errors import FileError, Problem, UsageError
@@ -23,6 +25,8 @@ def read(path: Path) -> Log:
         FileError: no scalar is in it.
         UsageError: TensorBoard is not installed.
     """
+    # TensorBoard's own sign not to load TensorFlow, which takes seconds and prints warnings.
+    sys.modules.setdefault("tensorboard.compat.notf", ModuleType("notf"))
     try:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     except ImportError:

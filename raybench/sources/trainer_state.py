@@ -1,6 +1,7 @@
 """`trainer_state.json` of Hugging Face's `Trainer`: its log of losses and metrics, without the times of single steps.
 
-The seconds of the whole training (`train_runtime`), if it has ended, are spread over the logged steps.
+The seconds of the whole training (`train_runtime`), if it has ended and was not resumed, are spread over the logged
+steps.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def read(path: Path) -> Log:
     counts = [after - before for before, after in zip([0, *steps], steps, strict=False)]
     columns: dict[str, list[Any]] = {name: [rows[step].get(name) for step in steps] for name in names}
     columns |= {"epoch": [*range(1, len(steps) + 1)], "steps": counts}
-    if runtime_s and steps[-1]:
+    # That of a resumed training is of its last part alone, while the file lists the evaluations of all parts.
+    if runtime_s and steps[-1] and runtime_s >= sum(entry.get("eval_runtime", 0.0) for entry in entries):
         columns["train_s"] = [runtime_s * count / steps[-1] for count in counts]
     batch = state.get("train_batch_size")
     return Log(path, columns, values={"batch_size": batch} if isinstance(batch, int) else {})

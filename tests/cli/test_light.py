@@ -3,6 +3,7 @@
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,11 @@ def test_a_plan_loads_nothing_heavy_and_starts_nothing(digits, tmp_path):
     loaded, _ = loaded_by("plan", str(digits))
     assert not any(name in loaded for name in HEAVY), loaded
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "cache") == ["digits.yaml"]
+
+
+def test_a_report_of_logs_loads_no_framework():
+    loaded, _ = loaded_by("report", str(Path(__file__).parents[1] / "sources" / "logs" / "modded_nanogpt"))
+    assert not any(name in loaded for name in HEAVY if name != "scipy"), loaded
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,42 @@ def test_events_of_tensorboard(tmp_path):
         tensorboard.read(tmp_path / "slow")
 
 
+def test_event_files_of_lightning_are_repeats():
+    pytest.importorskip("tensorboard")
+    (configuration,) = answer(LOGS / "tensorboard").configurations
+    assert (configuration.axes, configuration.completed) == ({}, 2), "version_96 and version_97"
+
+
+def test_a_resumed_trainer_has_no_times(tmp_path):
+    trials = raybench.load(LOGS / "trainer").trials
+    assert trials["epochs_s"][0] in (0, None), "its evaluations alone took longer than its train_runtime"
+    assert raybench.load(LOGS / "trainer").epochs["val/wer"].iloc[-1] == pytest.approx(9.615871912312803)
+    state = json.loads((LOGS / "trainer" / "trainer_state.json").read_text())
+    state["log_history"] = state["log_history"][-4:]
+    (tmp_path / "trainer_state.json").write_text(json.dumps(state))
+    assert raybench.load(tmp_path).trials["epochs_s"][0] == pytest.approx(476827.8094)
+
+
+def test_metrics_of_lightning_without_times():
+    found = answer(LOGS / "lightning")
+    assert found.clock == "No times are known, so the quality alone decides."
+    assert found.configurations[0].quality.value == pytest.approx(0.6192893385887146)
+
+
+def test_a_chart_of_weights_and_biases_has_a_run_per_column():
+    trials = raybench.load(LOGS / "wandb_export.csv").trials.set_index("trial")
+    assert len(trials) == 4 and trials["params.run"].nunique() == 4
+    assert trials.loc["gpt2_char_to_token1729578574.2848036", "last_train_loss"] == pytest.approx(4.36, abs=5e-3)
+
+
+def test_measured_columns_of_a_table_are_no_axes(tmp_path):
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "gpu_h200_trials.csv"
+    found = build.from_grid(build.one_grid([str(path)], path, "gpt_which_gpu")).answer
+    assert [c.axes for c in found.configurations] == [{"compile": False}, {"compile": "default"}]
+    (tmp_path / "runs.csv").write_text("lr,minutes,val_loss\n0.1,2,3\n0.2,2,3\n0.3,2,3\n")
+    assert [c.axes["params.lr"] for c in answer(tmp_path / "runs.csv").configurations] == [0.1, 0.2, 0.3]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
@@ -155,6 +191,7 @@ def test_events_of_tensorboard(tmp_path):
         ("trainer_state.json", '{"epoch": 1}', "1:1: not the state of a Trainer: no log_history"),
         ("train.log", "Traceback (most recent call last):\nKeyError: 3\n", "3:1: no line counts epochs or steps"),
         ("runs.csv", "kernel,width\na,1\nb,2\n", "1:1: no column is a time or a metric"),
+        ("runs.csv", "kernel,time_s\na,1\nb,x\n", "3:2: time_s: 'x' is not a number"),
         ("runs.csv", "kernel,time_s\na,1\nb\n", "3:1: 1 values for 2 columns"),
     ],
 )
