@@ -110,7 +110,7 @@ def main() -> int:
             status, change = compare(folder / str(number), best, new)
             seconds = time.monotonic() - began
             faster, worse = truth(best, new)
-            speed, quality = change["speed"], change["quality"]
+            speed, quality = change["speed"], change["quality"]["val/loss"]
             words = {0: "adopt" if speed["low"] > 1 else "keep, no gain", 4: f"discard, {change['verdict']}"}
             decision = words.get(status, "undecided")
             interval = f"{speed['value']:.2f} ({speed['low']:.2f} to {speed['high']:.2f})"

@@ -9,7 +9,7 @@ environment, as careless code does. Counted are:
 
 - lost: trials that completed according to their own file, and are not in the results at the end;
 - doubled: trials that completed twice, attempts with two MLflow runs, points of a metric that are there twice;
-- RUNNING: MLflow runs without an end when a command has ended by itself;
+- RUNNING: MLflow runs without an end when a command that had begun to run trials has ended by itself;
 - hung: commands that did not end;
 - silent: deaths of Ray that were not reported within 30 s, with the remedy and exit status 1;
 - left: processes 5 s after a command's end, and temporary files when a grid is done.
@@ -156,6 +156,11 @@ def completed(grid: Path) -> Counter[str]:
     return Counter(path.parent.name for path in files if '"status":"completed"' in path.read_text().replace(" ", ""))
 
 
+def executions(grid: Path) -> int:
+    """Number of commands that have begun to run trials."""
+    return len([*(grid / "results" / "kills" / "executions").glob("*.json")])
+
+
 class Kills:
     """A series of kills."""
 
@@ -228,7 +233,7 @@ class Kills:
             address = ["--address", self.cluster.address]
         for name in ("pid", "status"):
             (grid / name).unlink(missing_ok=True)
-        before = completed(grid)
+        before, begun_before = completed(grid), executions(grid)
         self.commands += 1
         begun, output = time.monotonic(), grid / "output.txt"
         with output.open("ab") as out:
@@ -286,7 +291,8 @@ class Kills:
             if target != "driver":
                 self.fault("exit status", f"none after the kill of a {target}: {output.read_text()[-1000:]}")
             return False
-        self.look_at_mlflow(grid)
+        if executions(grid) > begun_before:  # else it ended before it read the results
+            self.look_at_mlflow(grid)
         if status not in (0, 1):
             self.fault("exit status", f"{status}: {output.read_text()[-1000:]}")
         if status == 0:
@@ -337,8 +343,6 @@ class Kills:
 
     def look_at_mlflow(self, grid: Path) -> None:
         """Look for runs without an end and for doubled entries."""
-        if not (grid / "results").exists():  # killed before anything ran
-            return
         with sqlite3.connect(f"file:{grid / 'results' / 'mlflow.db'}?mode=ro", uri=True) as store:
             for run in store.execute("select run_uuid, name from runs where status = 'RUNNING'"):
                 self.fault("RUNNING", run)

@@ -27,6 +27,7 @@ from raybench.devices import KINDS
 from raybench.reporting.frames import TABLES as ANSWER_TABLES
 from raybench.results.columns import Column
 from raybench.results.epoch_table import EPOCHS
+from raybench.results.metrics import HIGHER, LOWER
 from raybench.results.run_table import TRIALS
 
 if TYPE_CHECKING:
@@ -57,18 +58,21 @@ def device_kinds() -> str:
 
 
 def possible_cautions() -> str:
-    """The findings that can become a caution."""
-    return _findings(caution=True)
-
-
-def only_notes() -> str:
-    """The findings that can only be a note."""
-    return _findings(caution=False)
-
-
-def _findings(caution: bool) -> str:
-    rows = [(f"`{kind.code}`", kind.condition, kind.remedy) for kind in kinds().values() if kind.caution == caution]
+    """The findings that are no guesses."""
+    kinds_of_runs = [kind for kind in kinds().values() if not kind.guess]
+    rows = [(f"`{kind.code}`", kind.condition, kind.remedy) for kind in kinds_of_runs]
     return table(("code", "reported if", "remedy"), rows)
+
+
+def guesses() -> str:
+    """The guesses, and how to say each."""
+    rows = [(f"`{kind.code}`", kind.condition, kind.remedy) for kind in kinds().values() if kind.guess]
+    return table(("code", "in the answer if", "instead"), rows)
+
+
+def metric_directions() -> str:
+    """The words by which the direction of a metric is known."""
+    return f"- less is better: {', '.join(sorted(LOWER))}\n- more is better: {', '.join(sorted(HIGHER))}"
 
 
 def settings() -> str:
@@ -199,7 +203,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "grid options": grid_options,
     "report options": report_options,
     "possible cautions": possible_cautions,
-    "only notes": only_notes,
+    "guesses": guesses,
+    "metric directions": metric_directions,
     "trial columns": trial_columns,
     "epoch columns": epoch_columns,
     "comparison columns": comparison_columns,

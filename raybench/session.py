@@ -22,7 +22,7 @@ from raybench.core.files import FULL, write_atomic
 from raybench.core.job import Job
 from raybench.core.options import GridOptions
 from raybench.core.repeats import Progress
-from raybench.core.secret_masking import mask
+from raybench.core.secret_masking import mask, masked
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
 from raybench.devices import KINDS, hosted
@@ -53,6 +53,8 @@ their cores to other programs. Only on a quiet machine is that slower (a step of
 
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
+
+INCOMPLETE = "The grid has stopped; put the folder back, or run the same command again for what is missing."
 
 
 @contextmanager
@@ -161,6 +163,7 @@ class Session:
         reason: dict[str, Any] | None = None
         try:
             self._executor.run(self._schedule, self._job, self._record, self._view.warn)
+            self._check_folder()
         except KeyboardInterrupt:
             self.interrupted = True
             self._view.stopping()
@@ -236,7 +239,7 @@ class Session:
         """Record the request of this execution, before its first trial."""
         request = self._request
         execution = self._execution = Execution.begin(
-            self._origin, request.text, request.to_json(), self._options.rerun
+            self._origin, request.text, request.to_json(), self._options.rerun, self._history.executions
         )
         with writing(self._folder):
             execution.write(self._folder)
@@ -250,8 +253,8 @@ class Session:
         if check:
             self._view.checking(describe(assignment.work, check))
         job = make_job(self._plan, assignment, self._folder, self._root)
-        clock = self._history.output_clock(job.cell)
-        job = replace(job, labels={**job.labels, "origin": self._origin}, output_clock=clock)
+        clock, name = self._history.output_clock(job.cell), self._execution.name if self._execution else None
+        job = replace(job, labels={**job.labels, "origin": self._origin, "execution": name}, output_clock=clock)
         job = self._checks.complete(job, assignment.work, check, self._folder)
         self._folders[job.trial, job.attempt] = Path(job.folder)
         return job
@@ -280,12 +283,22 @@ class Session:
         if event.get("status") == TrialStatus.LOST and error.get("disk_full") and is_local:
             raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
+    def _check_folder(self) -> None:
+        """Check that the results are where they were: what is written to a new folder of that name is not all of them.
+
+        Raises:
+            ResultsError: they are not.
+        """
+        if self._execution and not self._execution.path(self._folder).is_file():
+            raise ResultsError(f"{self._folder}: removed, moved or replaced while the grid ran. {INCOMPLETE}")
+
     def _trial_ended(self, key: Key, event: Event) -> None:
+        self._check_folder()
         self.ran += event["status"] != TrialStatus.KILLED
         self.ended[event["trial"]] = event["status"]
         run = self._history.attempts[key]
         if self._limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
-            check_logged(self._limits, run.last_metrics)  # at its first run, a name that is wrong stops the comparison
+            check_logged(self._limits, self._request, run.last_metrics)  # a wrong name stops it at its first run
 
     def _close(self, reason: Mapping[str, Any] | None) -> None:
         """End the executor and the trials that still run, and write the report and MLflow's runs."""
@@ -323,11 +336,18 @@ class Session:
 
     @cached_property
     def _request(self) -> GridRequest:
-        """The request of the plan, without passwords in URIs."""
+        """The request of the plan, without passwords in URIs and credentials in parameters."""
         request = request_of(self._plan)
         limits = vars(self._limits) if self._limits else None
         request = replace(request, limits=limits, these_machines=self._options.these_machines)
-        return replace(request, text=mask(request.text), description=mask(request.description))
+        cells = [replace(c, axes=masked(c.axes), content=c.content.without_secrets()) for c in request.cells]
+        secrets = {str(v): str(masked(c.axes)[name]) for c in request.cells for name, v in c.axes.items()}
+        text, part = mask(request.text), mask(request.part)
+        for value, hidden in secrets.items():
+            if hidden != value:  # a list in the text has no names
+                text, part = text.replace(value, hidden), part.replace(value, hidden)
+        request = replace(request, text=text, part=part, description=mask(request.description))
+        return replace(request, cells=cells, baseline=masked(request.baseline))
 
     def report(self) -> Report:
         """Return the report of the grid; built once, since only warnings can be added afterwards."""

@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -112,7 +113,8 @@ def test_store_gives_the_same_tables_as_files(whole):
     assert_frame_equal(stored.trials, kept.trials)
     assert_frame_equal(stored.epochs, kept.epochs)
     reports = [from_grid(one_grid([source], outcome.folder.parent)) for source in (outcome.store.uri, "digits")]
-    assert reports[0].answer == reports[1].answer
+    status = replace(reports[1].answer.status, is_own=False)
+    assert reports[0].answer == replace(reports[1].answer, status=status), "no command adds runs to a store"
 
 
 def test_only_what_is_missing_is_run(grid):
@@ -183,7 +185,7 @@ def test_page_is_of_what_is_there(grid):
     assert page.read_text() == "mine", "it is no older than the attempts"
     os.utime(page, ns=(0, 0))
     grid(DIGITS)
-    assert page.read_text().count("<tr>") == made.count("<tr>") > 2
+    assert page.read_text().count("<tr>") == made.count("<tr>") == 2
     grid(DIGITS, where=["batch_size=64"], rerun=True)
     part = page.read_text()
     assert "Part of the grid: " in part

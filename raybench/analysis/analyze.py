@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, 
 from raybench.analysis.best import best, ranking
 from raybench.analysis.effects import effects
 from raybench.analysis.findings.conditions import others_load
-from raybench.analysis.findings.finding import findings
+from raybench.analysis.findings.finding import View, findings
 from raybench.analysis.intervals import Sample
 from raybench.analysis.machines import machine_speeds
 from raybench.analysis.matching import Matching
@@ -35,7 +34,6 @@ from raybench.analysis.targets import expected, target_ratio
 from raybench.analysis.trust import with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
-from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.ledger import TRAINING
 from raybench.core.status import TrialStatus
@@ -47,11 +45,6 @@ from raybench.results.run_table import REPORTED, Run, main_metric, price_of, sec
 
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
-
-_ERRORS = re.compile(
-    r"(loss|error|cross_?entropy|mse|msle|mae|mape|perplexity|ppl|nll|bpb|bpc|\b[wc]er)(/|$)", re.IGNORECASE
-)
-"""Names of metrics of which lower values are better (also `rmse` and `Loss/val`)."""
 
 
 def analyze(
@@ -79,11 +72,14 @@ class Grid:
         self.request = with_needed_repeats(runs, request)
         self.measured, self.unit = measure_all(runs, self.request)
         self.target = as_fraction(request.target)
-        self.matching = Matching(self.measured, request.baseline if baseline is None else baseline)
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
+        self._sign = -request.direction(self.metric).sign
+        self._quality_sign = self._sign if request.budget and self.metric else None
+        self._order = ranking(self.measured, self.metric, self._quality_sign)
+        self.matching = Matching(self.measured, request.baseline if baseline is None else baseline, self._order)
         self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
         used = [run.utilization for own in self.measured for run in own.completed if run.utilization]
         # A run that exceeds its peak puts every share of this peak in doubt.
@@ -92,11 +88,9 @@ class Grid:
     def answer(self, warnings: Iterable[str] = ()) -> Answer:
         """Return the answer to its question, with what else the user should know, such as results of checks."""
         request, measured, matching, metric = self.request, self.measured, self.matching, self.metric
-        quality_sign = 0 if not request.budget else -1 if is_higher_better(metric, self.target) else 1
-        order = ranking(measured, metric, quality_sign)
         configurations = [self._configuration(each) for each in measured]
         ranks = Counter[str]()
-        for index in order:
+        for index in self._order:
             ranks[measured[index].job] += 1
             configurations[index] = replace(configurations[index], rank=ranks[measured[index].job])
         workloads, jobs = dict.fromkeys(each.workload for each in configurations if each.workload), {}
@@ -105,7 +99,9 @@ class Grid:
             jobs[own.job] = ", ".join(filter(None, names))
         # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
         is_result = not is_smoke(request.name)
-        bests = best(measured, matching, metric, jobs if len(jobs) > 1 else {}, quality_sign) if is_result else ()
+        kept = self._sign, request.max_quality_loss
+        named = jobs if len(jobs) > 1 else {}
+        bests = best(measured, matching, metric, named, self._quality_sign, kept) if is_result else ()
         made_effects = tuple(effects(measured, matching, self.metrics, bool(request.budget))) if is_result else ()
         data = (str(cell.content.data.name) for cell in request.cells)
         answer = Answer(
@@ -115,13 +111,14 @@ class Grid:
             axes=matching.axes,
             unit=self.unit,
             configurations=tuple(configurations),
-            ranking=tuple(order),
+            ranking=tuple(self._order),
             best=tuple(bests),
             effects=made_effects,
             scalings=tuple(scalings(measured, matching, made_effects)),
             machine_speeds=tuple(machine_speeds(measured)),
             these_machines=request.these_machines,
             status=_status(configurations, request.part, notes(measured, matching, request)),
+            compared=matching.compared[0] if matching.compares_best and matching.compared else "",
             metric=metric,
             synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
             target=self.target,
@@ -130,8 +127,9 @@ class Grid:
             description=request.description,
             clock=clock_text(run for each in measured for run in each.completed),
             currency=request.currency,
+            max_quality_loss=request.max_quality_loss,
         )
-        return with_trust(answer, measured, matching, self.findings, warnings)
+        return with_trust(View(answer, measured, matching, request), self.findings, warnings)
 
     def _configuration(self, own: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
@@ -140,9 +138,11 @@ class Grid:
         other = None if reference in (None, own.index) else self.measured[reference or 0]
         quality = own.qualities.get(self.metric, ())
         summary = quality_summary(quality, own.rounding(self.metric))
-        if summary and self.metric in own.alike:
-            summary = replace(summary, low=None, high=None)
         runs, seconds = own.completed, cost_summary(own.times or own.untimed, own.rounding(TIME))
+        summary, seconds = (
+            replace(each, low=None, high=None) if each and name in own.alike else each
+            for name, each in ((self.metric, summary), (TIME, seconds))
+        )
         total_s = _median(run.total_s for run in runs)
         used = [run.utilization for run in runs if run.utilization]
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
@@ -161,7 +161,7 @@ class Grid:
             completed=len(runs),
             endings=_endings(cell, own.attempts),
             skip=cell.skip or (error_text(own.attempts[0]) or "skipped" if are_skipped else None),
-            runs=tuple(map(self._run, runs)),
+            runs=tuple(self._run(run, own) for run in runs),
             seconds=seconds,
             rate=cost_summary(own.rates, own.rounding(TIME)),
             run_parts_s={name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in parts},
@@ -203,14 +203,19 @@ class Grid:
         if not limits or any(map(others_load, runs)):
             return {}
         (cause, _), *_ = Counter(limit.bottleneck for limit in limits).most_common(1)
-        return {
-            "limited_by": cause,
-            "limited_share": median(limit.share for limit in limits if limit.bottleneck == cause),
-        }
+        return (
+            {}
+            if not cause
+            else {
+                "limited_by": cause,
+                "limited_share": median(limit.share for limit in limits if limit.bottleneck == cause),
+            }
+        )
 
-    def _run(self, run: Run) -> RunResult:
+    def _run(self, run: Run, own: Measured) -> RunResult:
         to_target_s = training_s(run.epochs_to(self.target))
-        return RunResult(run.trial, seconds_per_unit(run, self.unit), to_target_s, partial(_curve, run))
+        seconds = seconds_per_unit(run, self.unit, own.is_changing)
+        return RunResult(run.trial, seconds, to_target_s, partial(_curve, run))
 
 
 def _curve(run: Run, metric: str) -> Curve:
@@ -221,13 +226,6 @@ def _curve(run: Run, metric: str) -> Curve:
         for number, at, value in zip(numbers, seconds, values, strict=True)
         if math.isfinite(value)
     )
-
-
-def is_higher_better(metric: str, target: Target | None) -> bool:
-    """Return whether more of a metric is better."""
-    if target and target.metric == metric:
-        return target.at_least is not None
-    return not _ERRORS.search(metric)
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Run]) -> tuple[Ending, ...]:

@@ -21,6 +21,9 @@ from raybench.results.utilization import FlopsAndPeak
 LARGE_DIFFERENCE = 1.1
 """Without an interval, a ratio beyond this is taken as a difference."""
 
+EQUAL_RATIO = 1.05
+"""Ratios that are shown to be within this factor of 1 are equal."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -44,9 +47,10 @@ class Unit:
     @property
     def label(self) -> str:
         """The unit in words, such as `epoch`, `1,000 examples` or `million tokens`."""
-        if not self.has_rate:
+        if self.amount == 1:
             return self.name
-        return f"million {self.name}" if self.amount == 1_000_000 else f"{self.amount:,} {self.name}"
+        words = {10**6: "million", 10**9: "billion", 10**12: "trillion"}
+        return f"{words.get(self.amount, f'{self.amount:,}')} {self.name}{'' if self.has_rate else 's'}"
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,11 @@ class Ratio(Summary):
     these_high: float | None = None
     machines: int = 1
     machine_sd: float = 0.0
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether it is shown to be within `EQUAL_RATIO` of 1."""
+        return self.low is not None and self.high is not None and 1 / EQUAL_RATIO < self.low <= self.high < EQUAL_RATIO
 
     @property
     def is_significant(self) -> bool:
@@ -205,8 +214,8 @@ class Configuration:
         index: its position in `Answer.configurations`, which is that in the grid.
         cell_id: its id, which is the first part of the ids of its trials.
         label: its values on the axes that vary, such as `gpu, batch 512, decay 5e-4`.
-        reference: index of its reference configuration, which has the baseline's values and equals it otherwise; its
-            own index if it is a reference; None if the grid has no such configuration.
+        reference: index of the configuration that it is compared with (`Answer.compared`); its own index if it is one;
+            None if the grid has no such configuration.
         rank: from 1, within its workload, by quality at a budget, else by time to the target or by time; None without.
         planned, completed: number of runs.
         endings: the ends of the other runs.
@@ -225,8 +234,8 @@ class Configuration:
         price, energy_j: of a unit of work (steady time); the energy is that of the device.
         mfu: model FLOP/s relative to the measured peak; None if unknown.
         mfu_problem: why it is unknown, although FLOPs and peak are known; empty otherwise.
-        limited_by: what limits most runs: compute, memory, input or overhead; empty if unknown or withheld because the
-            host was busy.
+        limited_by: what limits most runs: compute, memory, input, communication or overhead; empty without evidence, or
+            if other programs kept the host busy.
         limited_share: fraction of the device's measured peak, or of the time for input.
         communication: share of a step's time in which ranks exchange gradients; None if unknown.
         medians: over its completed runs, of the columns of runs that a report shows (`raybench.results.run_table`).
@@ -354,9 +363,19 @@ class Criterion(StrEnum):
 
     QUALITY = "quality"  # best metric after training; only with a budget
     FASTEST = "fastest"  # least time per unit of work; only without a target and a budget
+    KEEPS_QUALITY = "fastest with quality"  # the same of those near the best quality; only if the fastest is not
     FIRST_TO_TARGET = "first to target"  # least expected time to the target
     CHEAPEST = "cheapest"  # least price: to the target if there is one, else per unit of work
     LEAST_ENERGY = "least energy"  # of the device: to the target if there is one, else per unit of work
+
+
+class Verdict(StrEnum):
+    """What is known of the best and those with different values on the compared axes."""
+
+    BETTER = "better"  # all of them are shown to be worse
+    EQUAL = "equal"  # those that are not differ from it by less than `EQUAL_RATIO`, or one point of an accuracy
+    UNDECIDED = "undecided"
+    ONE_RUN = "one run each"
 
 
 @dataclass(frozen=True)
@@ -366,14 +385,16 @@ class Best:
     Attributes:
         configuration: its index.
         other: index of the configuration that the ratios and the difference are relative to: its reference or, if it is
-            a reference itself, the next in the ranking; None if it is the only one.
+            a reference itself, the best with a different value on the compared axes; None if it is the only one.
         ratios: relative to `other`, by criterion; several if it is the best by all of them. None if there is no `other`
-            or it cannot be compared, and for the quality, whose difference is `quality`.
+            or it cannot be compared, for what is free, and for the quality, whose difference is `quality`.
         quality: quality minus that of `other`; None if not logged.
         indistinguishable: indices of configurations not shown to be worse by the first criterion, best first.
         unproven: indices of those that it only beats if no run misses the target, of which there are too few to tell.
         workload: its workload, if the grid has several; empty otherwise.
         cautions: marks of cautions that could change it.
+        words: what else its sentence has to say, such as how many runs failed (`raybench.analysis.findings.guesses`).
+        verdict: on its criteria; None if it is the only one.
     """
 
     configuration: int
@@ -384,6 +405,8 @@ class Best:
     unproven: tuple[int, ...] = ()
     workload: str = ""
     cautions: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    verdict: Verdict | None = Verdict.BETTER
 
     @property
     def close(self) -> set[int]:
@@ -393,8 +416,7 @@ class Best:
     @property
     def is_open(self) -> bool:
         """Whether noise may have made it the best."""
-        compared = [self.quality if each is Criterion.QUALITY else ratio for each, ratio in self.ratios.items()]
-        return bool(self.close) or not all(each and each.has_interval for each in compared)
+        return self.verdict is not Verdict.BETTER
 
 
 @dataclass(frozen=True)
@@ -409,6 +431,7 @@ class Caution:
         configurations: indices of the configurations concerned.
         could_change_best: whether it could change which configuration is the best or a significant statement about it.
         too_long: by what fraction the time of the worst run may be too long; an estimate, not a bound. None if unknown.
+        axes: those whose different values it concerns, if it is about comparisons; else empty.
     """
 
     code: str
@@ -420,6 +443,7 @@ class Caution:
     configurations: tuple[int, ...] = ()
     could_change_best: bool = False
     too_long: float | None = None
+    axes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -466,7 +490,9 @@ class Status:
         planned, completed: runs requested, without those of configurations that cannot run here, and completed.
         endings: the others by status, such as `{"failed": 2, "not run": 4}`.
         part: a description of the requested part of the grid, if only some configurations were requested.
-        repeats: what the reader should know of the number of repeats: added after a report, or too few to be certain.
+        repeats: what the reader should know of the number of repeats, added after a report or too few to be certain,
+            and of requests that cannot be read.
+        is_own: whether the same command runs what is missing; not for a table, such as a CSV file, or an MLflow store.
     """
 
     planned: int
@@ -474,6 +500,7 @@ class Status:
     endings: Mapping[str, int] = field(default_factory=dict)
     part: str = ""
     repeats: tuple[str, ...] = ()
+    is_own: bool = True
 
     @property
     def is_stopped(self) -> bool:
@@ -492,7 +519,10 @@ class Answer:
         target: the quality to reach; None if none was set.
         budget: what each run may spend on training, by `time` (s), `price` or `energy` (J); empty without a limit.
         excludes_compilation: whether compilation is not paid for by the budget.
-        baseline: axes and the reference's values on them, as used.
+        baseline: axes and the values on them that effects are relative to, as used; references have them on `compared`.
+        compared: the axis of whose values the best are compared, so that a reference is the best with the baseline's
+            value; empty if the grid has a `baseline`, and references have its values and otherwise the same settings.
+        max_quality_loss: by how much an accuracy, or what part of a metric, may be worse than the best.
         axes: the axes that vary, each with its values in the order of the grid.
         configurations: in the order of the grid.
         ranking: indices of configurations with a time, best first (by workload, if there are several).
@@ -521,6 +551,7 @@ class Answer:
     machine_speeds: tuple[Machine, ...] = ()
     these_machines: bool = False
     decision: tuple[str, ...] = ()
+    compared: str = ""
     metric: str = ""
     synthetic_data: str = ""
     target: Target | None = None
@@ -529,3 +560,4 @@ class Answer:
     description: str = ""
     clock: str = ""
     currency: str = "USD"
+    max_quality_loss: float = 0.01

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from raybench.analysis.answer import LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio
+from raybench.analysis.answer import LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio, Verdict
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured
-from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference
+from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, quality_difference, unlike
 from raybench.analysis.targets import expected, target_ratio
 from raybench.results.run_table import price_of
 
@@ -32,12 +32,14 @@ class Scale:
     compare: Callable[[Measured, Measured], Ratio | Difference | None]
 
 
-def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[int]:
+def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: int | None = None) -> list[int]:
     """Return the indices of configurations with a time, best first within each job.
 
     By quality at a budget, else by expected time to the target, then those that never reached it; else by time.
     """
     ranked: list[int] = []
+    if quality_sign == 0:
+        return ranked
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
         costs = next((each.costs for each in scales(own, metric, quality_sign)), {})
@@ -52,14 +54,17 @@ def best(
     matching: Matching,
     metric: str,
     workloads: Mapping[str, str],
-    quality_sign: int = 0,
+    quality_sign: int | None = None,
+    kept: tuple[int, float] = (0, math.inf),
 ) -> list[Best]:
     """Return the best configuration by each criterion, for each job.
 
     With a budget, its quality decides, and speed and price of a unit of work do not.
 
     Args:
-        quality_sign: with a budget, -1 if more of the metric is better, else 1; 0 without a budget.
+        quality_sign: with a budget, -1 if more of the metric is better, 1 if less is, 0 if that is not known: then
+            there is no best; None without a budget.
+        kept: such a sign, and the loss of quality with which a configuration still counts as near the best.
     """
     made: list[Best] = []
     for job in dict.fromkeys(each.job for each in configurations):
@@ -73,18 +78,22 @@ def best(
             others = [each for each in of_job if Criterion.QUALITY not in each.ratios]
             same = [each for each in others if (each.configuration, each.other) == (found.configuration, found.other)]
             # What only the later criterion does not tell apart is named in a sentence of its own.
-            same = [each for each in same if found.close <= each.close]
+            same = [each for each in same if found.close <= each.close and found.verdict is each.verdict]
             if same:
                 of_job[of_job.index(same[0])] = replace(same[0], ratios={**same[0].ratios, **found.ratios})
             else:
                 of_job.append(found)
+            if scale.criterion is Criterion.FASTEST and (near := _near_best(scale, found, own, metric, *kept)):
+                of_job.append(_best_by(near, configurations, matching, metric, found))
         made += [replace(each, workload=workloads.get(job, "")) for each in of_job]
     return made
 
 
-def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int = 0) -> list[Scale]:
+def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int | None = None) -> list[Scale]:
     """Return the criteria that the runs of one job allow."""
-    made = []
+    made: list[Scale] = []
+    if quality_sign == 0 or (quality_sign and len({each.scales.get(metric) for each in configurations}) > 1):
+        return made
     samples = {each.index: own for each in configurations if (own := each.qualities.get(metric))}
     if quality_sign and samples:
         qualities = {index: quality_sign * fmean(each.value for each in own) for index, own in samples.items()}
@@ -101,11 +110,13 @@ def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: i
     }
 
     def by_price(own: Measured, other: Measured) -> Ratio | None:
+        if not prices[own.index]:  # what is free needs no comparison
+            return None if prices[other.index] else Ratio(1.0, 1.0, 1.0)
         return ratio(own, other, time, prices[other.index] / prices[own.index])
 
     first = Criterion.FIRST_TO_TARGET if is_reached else Criterion.FASTEST
     made.append(Scale(first, seconds, lambda own, other: ratio(own, other, time)))
-    if len(costs) > 1 and all(costs.values()):  # what is free needs no comparison
+    if len(costs) > 1:
         made.append(Scale(Criterion.CHEAPEST, costs, by_price))
     if len(joules) > 1:
         made.append(Scale(Criterion.LEAST_ENERGY, joules, lambda own, other: ratio(own, other, energy)))
@@ -126,34 +137,76 @@ def _costs(configurations: Sequence[Measured], quantity: str) -> dict[int, float
     return {index: summary.value for index, own in runs.items() if (summary := cost_summary(own))}
 
 
-def _best_by(scale: Scale, configurations: Sequence[Measured], matching: Matching, metric: str) -> Best:
+def _near_best(
+    scale: Scale, fastest: Best, configurations: Sequence[Measured], metric: str, sign: int, loss: float
+) -> Scale | None:
+    """Return the scale of those near the best quality; None if the fastest is, or is not shown to lose quality."""
+    if not sign:
+        return None
+    first = next(each for each in configurations if each.index == fastest.configuration)
+    own = {each.index: each for each in configurations if each.index in scale.costs and each.qualities.get(metric)}
+    own = {index: each for index, each in own.items() if not unlike(first, each, metric)}
+    worse = {index: sign * fmean(sample.value for sample in each.qualities[metric]) for index, each in own.items()}
+    if fastest.configuration not in worse:
+        return None
+    best_quality = min(worse, key=lambda index: worse[index])
+    limit = worse[best_quality] + loss * (1.0 if is_accuracy(metric) else abs(worse[best_quality]))
+    lost = quality_difference(own[fastest.configuration], own[best_quality], metric)
+    if lost is None or (lost.has_interval and not lost.is_significant) or worse[fastest.configuration] <= limit:
+        return None
+    costs = {index: cost for index, cost in scale.costs.items() if worse.get(index, math.inf) <= limit}
+    return replace(scale, criterion=Criterion.KEEPS_QUALITY, costs=costs)
+
+
+def _best_by(
+    scale: Scale, configurations: Sequence[Measured], matching: Matching, metric: str, fastest: Best | None = None
+) -> Best:
+    """Return the best by a criterion; `fastest` is the best of all if the scale has only some."""
     order = sorted(scale.costs, key=lambda index: scale.costs[index])
     first, other = order[0], _compared_with(order, matching)
+    if fastest:
+        other = matching.references[first] if matching.references[first] in order[1:] else fastest.configuration
     ties: list[int] = []
     unproven: list[int] = []
+    are_equal = True
     for index in order[1:]:
         found = scale.compare(configurations[first], configurations[index])
         # One run of another configuration does not show that it is worse, unless it is much worse.
         is_near = isinstance(found, Ratio) and found.runs > 1 and found.value < LARGE_DIFFERENCE
         if found and not found.is_significant and (found.has_interval or is_near):
             (unproven if isinstance(found, Ratio) and found.excludes(1) else ties).append(index)
+            are_equal &= found.is_equal
     if other is None:
-        return Best(first, None, {scale.criterion: None})
+        return Best(first, None, {scale.criterion: None}, verdict=None)
     pair = configurations[first], configurations[other]
     found = scale.compare(*pair)
+    if found is None:
+        verdict = Verdict.UNDECIDED if scale.costs[first] else Verdict.BETTER  # free
+    elif not found.has_interval:
+        verdict = Verdict.ONE_RUN if found.runs == found.other_runs == 1 else Verdict.UNDECIDED
+    elif any(fastest or matching.are_rivals(first, index) for index in (*ties, *unproven)):
+        verdict = Verdict.EQUAL if are_equal else Verdict.UNDECIDED
+    else:
+        verdict = Verdict.BETTER if fastest or found.is_significant else Verdict.UNDECIDED
     quality = found if isinstance(found, Difference) else quality_difference(*pair, metric)
     ratio = found if isinstance(found, Ratio) else None
-    return Best(first, other, {scale.criterion: ratio}, quality, tuple(ties), tuple(unproven))
+    return Best(first, other, {scale.criterion: ratio}, quality, tuple(ties), tuple(unproven), verdict=verdict)
 
 
 def _compared_with(order: Sequence[int], matching: Matching) -> int | None:
     """Return the configuration that the best is compared with.
 
-    Its reference, if it has a cost; else the best with the baseline's values; for a reference, the next in the ranking.
+    Its reference, if it has a cost; else the best with the baseline's values; for a reference, the next in the ranking,
+    of those that differ on the compared axes if there are any. Without a requested baseline, the best by this criterion
+    takes the place of a reference, which is the best by the first.
     """
     first, *others = order
     reference = matching.references[first]
-    baseline = [index for index in others if matching.references[index] == index]
-    if reference in others:
+    rivals = [index for index in others if matching.are_rivals(first, index)]
+    if reference in others and not matching.compares_best:
         return reference
-    return baseline[0] if reference != first and baseline else next(iter(others), None)
+    if matching.compares_best and reference is not None:
+        baseline = [index for index in rivals if not matching.are_rivals(reference, index)]
+    else:
+        baseline = [index for index in others if matching.references[index] == index and reference != first]
+    return next(iter([*baseline, *rivals, *others]), None)

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from statistics import fmean
+from itertools import chain
+from statistics import fmean, median, variance
+from typing import Any, Self
 
-from raybench.analysis.analyze import Grid, error_text, is_higher_better
+import msgspec
+
+from raybench.analysis.analyze import Grid, error_text
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
 from raybench.analysis.findings.conditions import others_load
-from raybench.analysis.intervals import ALPHA, Estimate, Sample, difference, quantile
+from raybench.analysis.intervals import ALPHA, LEAST_PAIRED, Estimate, Sample, difference, quantile
 from raybench.analysis.machines import effect
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import (
+    SAME_WORK,
     TIME,
     TIME_TO_TARGET,
     Measured,
     Source,
     as_one_grid,
+    clock_of,
 )
 from raybench.analysis.ratios import as_ratio, compared, cost_summary, quality_difference
-from raybench.analysis.until import Certainty
-from raybench.core.cell import BASE, NEW, VERSION_AXIS
+from raybench.analysis.until import Certainty, Look, look_level
+from raybench.core.cell import ANCHOR, BASE, NEW, VERSION_AXIS
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
+from raybench.core.ledger import training_s
+from raybench.core.repeats import FEW_REPEATS, percent
 from raybench.core.status import TrialStatus
-from raybench.core.text import format_value, plural
+from raybench.core.text import format_value, join_words, plural
 from raybench.errors import UsageError, nearest
 from raybench.results.grid_request import GridRequest
-from raybench.results.run_table import main_metric
+from raybench.results.run_table import DISTINCT, Run, main_metric, quality_metrics
 
 FEW_CONFIGURATIONS = 4
 """Up to so many configurations each is tested at 5%; of more, so that 5% of so many false alarms are expected."""
@@ -53,6 +63,17 @@ UNKNOWN_LOAD = 1.0
 
 BUSY_REASON = "other programs disturbed one version more, which could change the verdict"
 
+SAME_RUNS = "both name the same runs, so nothing was compared"
+
+_SAME_JOB = {
+    "hardware": ("device.kind", "device.model", "device.count", "device.threads", "device.devices", "device.nodes"),
+    "data set": ("data.name", "data.digest"),
+}
+"""Fields of a cell that are no change of a version; a faster device or easier data would hide a slower one."""
+
+NOISY = 0.6
+"""Noise of a run, in parts of the limit, from which more than the usual number of repeats is worth its time."""
+
 
 class Decision(StrEnum):
     """What to do with the new version."""
@@ -67,6 +88,7 @@ class Verdict(StrEnum):
 
     MISSING = "no result in new"
     SLOWER = "slower"
+    SLOWER_RUN = "slower as a whole run"
     WORSE = "lower quality"
     WITHIN = "within the limit"
     UNDECIDED = "undecided"
@@ -74,7 +96,7 @@ class Verdict(StrEnum):
     @property
     def fails(self) -> bool:
         """Whether the new version must not pass."""
-        return self in (Verdict.MISSING, Verdict.SLOWER, Verdict.WORSE)
+        return self not in (Verdict.WITHIN, Verdict.UNDECIDED)
 
 
 @dataclass(frozen=True)
@@ -82,11 +104,13 @@ class Change:
     """A configuration in both versions.
 
     Attributes:
+        against: the version with which new is compared, `base` or `anchor`; `base_s` is of that one.
         base_s, new_s: steady seconds per unit of work or, with a target, seconds to it; None without such a run.
         speed: new relative to base, above 1 if new is faster, and the bounds of its tests; None without times of both.
-        quality: the metric of new minus that of base; None if not logged.
-        quality_kept: whether non-inferiority within the limit is shown; None if the metric has no limit.
-        reason: why it is undecided or missing; empty otherwise.
+        speed_total: the same of whole runs, with start-up and evaluation; None if their times are not known.
+        quality: of each metric that both logged: that of new minus that of base.
+        quality_kept: whether non-inferiority within the limit of a metric is shown.
+        reason: of the verdict; empty if it is within the limits.
         more_repeats: about how many further repeats would decide it; None if not known or too many.
         more_s: wall time of these.
     """
@@ -96,11 +120,13 @@ class Change:
     new_s: float | None
     speed: Ratio | None
     verdict: Verdict
-    quality: Difference | None = None
-    quality_kept: bool | None = None
+    speed_total: Ratio | None = None
+    quality: Mapping[str, Difference] = field(default_factory=dict)
+    quality_kept: Mapping[str, bool] = field(default_factory=dict)
     reason: str = ""
     more_repeats: int | None = None
     more_s: float | None = None
+    against: str = BASE
 
 
 @dataclass(frozen=True)
@@ -109,26 +135,48 @@ class Limits:
 
     Attributes:
         slowdown: accepted increase of the time, as a fraction.
-        metric: the metric that must be kept; empty if only the loss of an accuracy is looked for.
-        quality_loss: accepted loss of the metric, a fraction of that of base (of an accuracy: points); by default 1%.
+        slowdown_total: the same of whole runs; None for that of `slowdown`.
+        quality: metrics that must be kept, each with its accepted loss; None for `quality_loss`.
+        quality_loss: accepted loss of a metric that must be kept, a fraction of that of base (of an accuracy: points);
+            None for 1%. Without a metric in `quality`, it is that of the main metric.
         strict: whether slower needs the whole 95% interval above the limit.
     """
 
     slowdown: float = 0.05
-    metric: str = ""
+    slowdown_total: float | None = None
+    quality: Mapping[str, float | None] = field(default_factory=dict)
     quality_loss: float | None = None
     strict: bool = False
 
-    @property
-    def needs_quality(self) -> bool:
-        """Whether a version is only kept if its quality is shown to be."""
-        return bool(self.metric) or self.quality_loss is not None
+    @classmethod
+    def from_json(cls, tree: Mapping[str, Any]) -> Self:
+        """Read the limits in a request.
 
-    def loss(self, metric: str) -> float | None:
-        """Return the accepted loss of a metric, as `quality_loss`; None if it has no limit."""
-        if not metric or not (self.needs_quality or metric.endswith("/accuracy")):
-            return None
-        return QUALITY_LOSS if self.quality_loss is None else self.quality_loss
+        Raises:
+            UsageError: they are damaged, or those of a different version of raybench.
+        """
+        is_same = {*tree} == {entry.name for entry in fields(cls)}
+        with suppress(msgspec.ValidationError):
+            if is_same:
+                return msgspec.convert(tree, cls)
+        raise UsageError("The limits of this comparison cannot be read; run `raybench compare` again.")
+
+
+@dataclass(frozen=True)
+class MetricLimit:
+    """How a metric of quality is judged.
+
+    Attributes:
+        max_loss: accepted loss, a fraction of that of base; of an accuracy, points.
+        higher_is_better: its direction; None if it is not known, and every larger difference leaves new undecided.
+        must_be_kept: whether new is kept only if its loss is shown to be smaller.
+        decides: whether a larger loss discards new; otherwise it leaves it undecided, as metrics disagree.
+    """
+
+    max_loss: float
+    higher_is_better: bool | None
+    must_be_kept: bool
+    decides: bool
 
 
 @dataclass(frozen=True)
@@ -136,26 +184,23 @@ class Comparison:
     """A comparison of two versions of one grid.
 
     Attributes:
+        limits: those asked for; `slowdown_total` is that used.
         unit: of the times, unless these are to the target.
         target: to which times are compared; None if the grid has none, or no run reached it.
-        metric: of quality; empty if none was logged.
-        higher_is_better: the metric's direction.
-        changes: the configurations that base has, in its order.
+        metrics: those of quality that were logged, the main one first.
+        changes: the configurations that base has, in its order; then those of the anchor.
         only_in_new: labels of configurations that base does not have.
         differences: what changed between the versions besides times and quality.
-        same_runs: whether both versions have the same runs.
         cautions: those of the runs of both.
     """
 
     limits: Limits
     unit: Unit
     target: Target | None
-    metric: str
-    higher_is_better: bool
+    metrics: Mapping[str, MetricLimit]
     changes: tuple[Change, ...]
     only_in_new: tuple[str, ...] = ()
     differences: tuple[ChangedValue, ...] = ()
-    same_runs: bool = False
     cautions: tuple[Caution, ...] = ()
 
     @property
@@ -166,8 +211,6 @@ class Comparison:
     @property
     def decision(self) -> Decision:
         """Whether to keep the new version: only if no configuration fails, and all are decided."""
-        if self.same_runs:
-            return Decision.KEEP
         undecided = any(each.verdict is Verdict.UNDECIDED for each in self.changes)
         return Decision.DISCARD if self.fails else Decision.UNDECIDED if undecided else Decision.KEEP
 
@@ -179,188 +222,406 @@ class Comparison:
         return max((each.more_repeats for each in self.changes if each.more_repeats), default=None)
 
 
-def as_versions(base: Source, new: Source) -> Source:
-    """Return results of two sessions as one grid with the axis `version`."""
-    runs, request = as_one_grid(VERSION_AXIS, [(BASE, base), (NEW, new)])
-    return runs, replace(request, baseline={VERSION_AXIS: BASE})
+def as_versions(base: Source, new: Source, anchor: Source | None = None) -> Source:
+    """Return results of two sessions, and of the first of a chain, as one grid with the axis `version`.
+
+    What is asked of both, such as the target, is what was asked of base.
+    """
+    sources = [(BASE, base), *([(ANCHOR, anchor)] if anchor else []), (NEW, new)]
+    runs, request = as_one_grid(VERSION_AXIS, sources)
+    asked = {name: getattr(base[1], name) for name in ("target", "budget", "metric", "unit")}
+    return runs, replace(request, baseline={VERSION_AXIS: BASE}, **asked)
 
 
-def compare(grid: Grid, limits: Limits | None = None) -> Comparison:
-    """Compare the versions of a grid with the axis `version`.
+def compare(
+    grid: Grid, limits: Limits | None = None, is_complete: bool = False, warnings: Iterable[str] = ()
+) -> Comparison:
+    """Compare the versions of a grid with the axis `version`: new with base and, if there is one, with the anchor.
 
     A configuration is slower if the mean of log(new/base) is above the log of the limit and, by a one-sided test at 5%,
     above 0; with `strict` if the whole 95% interval is above the limit. Runs that alternated are compared in pairs.
     With more than 4 configurations the tests are stricter, so that the expected number of false alarms stays the same.
-    With a target, times are those to the end of the epoch that reached it.
+    With a target, times are those to the end of the epoch that reached it. Whole runs have the same test.
     A verdict on speed counts only if it is the same without the time that other programs are estimated to have taken
     from one version more than from the other.
 
     Args:
-        grid: with the runs of both versions (`as_versions`).
+        grid: with the runs of all versions (`as_versions`).
         limits: what is accepted.
+        is_complete: whether no more runs follow, so that a configuration without any has no result.
+        warnings: what may be wrong with the results.
 
     Raises:
-        UsageError: no run has the metric that must be kept.
+        UsageError: no run has a metric that must be kept, or it is not known whether more of it is better.
     """
     limits, request, measured = limits or Limits(), grid.request, grid.measured
+    cells = request.cells
     if any(each.completed for each in measured):
-        check_logged(limits, {name for each in measured for name in each.qualities})
+        check_logged(limits, request, {name for each in measured for name in each.qualities})
     # Versions are matched by their axes alone: what a command's epochs contain is known only of completed runs.
     matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
-    news = {base: measured[new] for new, base in matching.sets(VERSION_AXIS, NEW, BASE)}
-    both = [(each, news.get(each.index)) for each in measured if _is_base(each.axes)]
-    # What neither version can run here decides nothing.
-    decisive = [pair for pair in both if not request.cells[pair[0].index].skip or any(s and s.completed for s in pair)]
     axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
     labels = {each.index: configuration_label(each.axes, axes) or request.workload for each in measured}
-    judge = _Judge(limits, request, measured)
-    changes = tuple(judge.change(*pair, labels[pair[0].index]) for pair in decisive or both)
-    matched = [(base, new) for base, new in both if new]
-    sides = [[run for each in side for run in each.completed] for side in zip(*matched, strict=True)]
-    names = [{(run.trial.partition("-")[2], run.started, run.steady_s) for run in side} for side in sides]
-    known = {each.index for pair in both for each in pair if each}
+    judge = _Judge(limits, request, measured, is_complete)
+    changes: list[Change] = []
+    sides: list[list[Run]] = []
+    known: set[int] = set()
+    for version in (BASE, ANCHOR):
+        news = {base: measured[new] for new, base in matching.sets(VERSION_AXIS, NEW, version)}
+        both = [(each, news.get(each.index)) for each in measured if _version(each.axes) == version]
+        # What neither version can run here decides nothing.
+        decisive = [(b, n) for b, n in both if not cells[b.index].skip or b.completed or (n and n.completed)]
+        for base, new in decisive or both:
+            since = f"{labels[base.index]}, since the anchor" if version == ANCHOR else labels[base.index]
+            changes.append(replace(judge.change(base, new, since), against=version))
+        known |= {each.index for pair in both for each in pair if each}
+        if version == BASE:
+            matched = [(base, new) for base, new in both if new]
+            sides = [[run for each in side for run in each.completed] for side in zip(*matched, strict=True)]
     return Comparison(
-        limits=limits,
+        limits=replace(limits, slowdown_total=judge.slowdown_total),
         unit=grid.unit,
         target=judge.target,
-        metric=judge.metric,
-        higher_is_better=judge.higher_is_better,
-        changes=changes,
+        metrics=judge.metrics,
+        changes=tuple(changes),
         only_in_new=tuple(label for index, label in labels.items() if index not in known),
         differences=tuple(changed_values(*sides)) if sides and all(sides) else (),
-        same_runs=any(sides) and names[0] == names[1] and all(each.verdict is not Verdict.MISSING for each in changes),
-        cautions=grid.answer().trust.cautions,
+        cautions=(*(Caution("warning", text) for text in warnings), *grid.answer().trust.cautions),
     )
 
 
-def check_logged(limits: Limits, names: Iterable[str]) -> None:
-    """Check that the metric that must be kept is among those that runs have logged.
+def check_logged(limits: Limits, request: GridRequest, names: Iterable[str]) -> None:
+    """Check that runs have logged the metrics that must be kept, and that it is known which of their values are better.
 
     Raises:
-        UsageError: it is not.
+        UsageError: one is not, or that is not known.
     """
-    if limits.metric and limits.metric not in names:
-        raise UsageError(f"--quality {limits.metric}: no run has logged it; {nearest(limits.metric, sorted(names))}")
+    known = sorted(names)
+    for metric in limits.quality:
+        if metric not in known:
+            raise UsageError(f"--quality {metric}: no run has logged it; {nearest(metric, known)}")
+        if request.direction(metric).is_higher is None:
+            raise UsageError(f"--quality {metric}: is less or more of it better? Say {_direction_options(metric)}")
 
 
-def is_decided(new: Measured, base: Measured, request: GridRequest) -> Certainty:
+def _direction_options(metric: str) -> str:
+    return f"--lower-is-better {metric} or --higher-is-better {metric}"
+
+
+def is_decided(new: Measured, base: Measured, request: GridRequest) -> Look:
     """Return whether a comparison needs no more repeats, since it has a verdict within the limits of the request."""
-    verdict = _Judge(Limits(**request.limits or {}), request, (base, new)).change(base, new).verdict
-    return Certainty.FINAL if verdict.fails else Certainty(verdict is not Verdict.UNDECIDED)
+    judge = _Judge(Limits(**request.limits or {}), request, (base, new))
+    verdict = judge.change(base, new).verdict
+    certainty = Certainty.FINAL if verdict.fails else Certainty(verdict is not Verdict.UNDECIDED)
+    return Look(certainty, judge.most_repeats(base, new))
 
 
-def _is_base(axes: Mapping[str, object]) -> bool:
-    return format_value(axes.get(VERSION_AXIS)) == BASE
+def _version(axes: Mapping[str, object]) -> str:
+    return format_value(axes.get(VERSION_AXIS))
 
 
 class _Judge:
     """What is tested, at which level."""
 
-    def __init__(self, limits: Limits, request: GridRequest, measured: Iterable[Measured]) -> None:
-        logged = dict.fromkeys(name for each in measured for name in each.qualities)
+    def __init__(
+        self, limits: Limits, request: GridRequest, measured: Iterable[Measured], is_complete: bool = False
+    ) -> None:
+        logged = list(dict.fromkeys(name for each in measured for name in each.qualities))
         self._skips = [cell.skip for cell in request.cells]
-        self.limits, self.metric = limits, limits.metric or main_metric(logged, request.metric)
-        self.higher_is_better = is_higher_better(self.metric, request.target)
+        self.limits, self._is_complete = limits, is_complete
+        self.slowdown_total = limits.slowdown if limits.slowdown_total is None else limits.slowdown_total
         self.target = request.target if any(run.reached for each in measured for run in each.tries) else None
-        bases = sum(not cell.skip and _is_base(cell.axes) for cell in request.cells)
+        self.metrics = _metric_limits(limits, request, logged)
+        self._quantity = TIME_TO_TARGET if self.target else TIME
+        self._is_same_length = not (self.target or request.budget)
+        pairs = sum(not cell.skip and _version(cell.axes) != NEW for cell in request.cells)
         # The level of a one-sided test if the number of repeats is fixed.
-        self.alpha = ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, bases))
+        self.alpha = ALPHA * min(1.0, FEW_CONFIGURATIONS / max(1, pairs))
+        self._rule = request.rule if request.rule and request.rule.until is None and not request.first_look else None
+        self._most = self._rule.at_most if self._rule else 0
+        self._level: float | None = None  # of the tests at this look; None: that of each estimate
+
+    def most_repeats(self, base: Measured, new: Measured) -> int:
+        """Return the most repeats of a comparison: more than the usual number only if its first ones are noisy."""
+        limits = {name: each.max_loss * _scale(name, base) for name, each in self.metrics.items() if each.must_be_kept}
+        limits[self._quantity] = math.log1p(self.limits.slowdown)
+        for quantity, limit in limits.items():
+            values = [{each.repeat: each.value for each in side.samples(quantity)} for side in (base, new)]
+            common = sorted(values[0].keys() & values[1].keys())[:LEAST_PAIRED]
+            gaps = [values[1][repeat] - values[0][repeat] for repeat in common]
+            if len(gaps) == LEAST_PAIRED and variance(gaps) > 2 * (NOISY * limit) ** 2:
+                return self._most
+        return min(self._most, FEW_REPEATS)
 
     def change(self, base: Measured, new: Measured | None, label: str = "") -> Change:
         """Return a configuration in both versions, with its verdict."""
         # Each configuration has tests of its own: none is chosen.
         base, new = replace(base, candidates={}), replace(new, candidates={}) if new else None
-        quantity = TIME_TO_TARGET if self.target else TIME
-        times = [each.samples(quantity) if each else () for each in (base, new)]
+        times = [each.samples(self._quantity) if each else () for each in (base, new)]
         base_s, new_s = (summary.value if (summary := cost_summary(own)) else None for own in times)
         timed = "run that reached the target" if self.target else "completed run"
         untimed = f"no time of a {timed} of {'new' if times[0] else 'base'}"
         change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=untimed)
+        if new and _same_runs(base, new):
+            return replace(change, reason=SAME_RUNS)
         if missing := self._missing(base, new):
             return replace(change, verdict=Verdict.MISSING, reason=missing)
-        if base.untimed or (new and new.untimed):
+        if new is None or not (base.completed and new.completed):
+            return change
+        if base.untimed or new.untimed:
             return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
-        floor = max(each.rounding(TIME) for each in (base, new) if each)
-        if new is None or (found := effect(quantity, [(new, base)], floor)) is None:
+        if reason := self._other_job(base, new):
+            return replace(change, reason=reason)
+        floor = max(each.rounding(TIME) for each in (base, new))
+        if (found := effect(self._quantity, [(new, base)], floor)) is None:
             return change
         slowdown = found.mean
-        runs = min(map(len, times))
-        speed = as_ratio(replace(slowdown, value=-slowdown.value), (len(times[1]), len(times[0])))
-        if bounds := self._bounds(slowdown):
-            speed = replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0]))
-        quality = quality_difference(new, base, self.metric)
-        change = self._by_speed(replace(change, speed=speed, quality=quality, reason=""), slowdown, runs)
-        quiet = replace(slowdown, value=slowdown.value - _uneven_load(new, base))
-        if self._by_speed(change, quiet, runs).verdict is not change.verdict:
+        self._level = look_level(min(map(len, times)), self.most_repeats(base, new)) if self._rule else None
+        quality = {name: each for name in self.metrics if (each := quality_difference(new, base, name))}
+        change = replace(change, speed=self._ratio(slowdown, times), quality=quality, reason="")
+        change = self._by_speed(change, slowdown, min(map(len, times)))
+        has_walls = _has_walls(base) and _has_walls(new)
+        whole = _whole_runs(new, has_walls), _whole_runs(base, has_walls)
+        total = difference(*whole)
+        if total:
+            change = replace(change, speed_total=self._ratio(total, whole[::-1]))
+        uneven = _uneven_load(new, base)
+        quiet = self._by_speed(change, replace(slowdown, value=slowdown.value - uneven), min(map(len, times)))
+        if quiet.verdict is not change.verdict:
             change = replace(change, verdict=Verdict.UNDECIDED, reason=BUSY_REASON, more_repeats=None)
-        change = self._by_quality(change, base, new)
+        elif total and change.verdict is not Verdict.SLOWER and self._is_slower(total, self.slowdown_total):
+            is_clear = self._is_slower(replace(total, value=total.value - uneven), self.slowdown_total)
+            reason = _longer("the whole run takes", total.value, (self._bounds(total) or (0.0,))[0])
+            verdict = Verdict.SLOWER_RUN if is_clear else Verdict.UNDECIDED
+            change = replace(change, verdict=verdict, reason=reason if is_clear else BUSY_REASON, more_repeats=None)
+        for metric in self.metrics:
+            change = self._by_quality(change, base, new, metric)
         if change.more_repeats:
             wall = [run.wall or 0.0 for run in (*base.completed, *new.completed)]
             change = replace(change, more_s=change.more_repeats * 2 * sum(wall) / max(1, len(wall)))
+        if change.verdict is Verdict.WITHIN and (reason := _doubt(base, new)):
+            return replace(change, verdict=Verdict.UNDECIDED, reason=reason)
         return _by_misses(change, base, new) if change.verdict is Verdict.WITHIN else change
 
     def _missing(self, base: Measured, new: Measured | None) -> str:
         """Return why the new version has no result, although base has one; empty if it has."""
         if new is None or not new.completed:
-            may_follow = new and not self._skips[new.index] and not new.ended
+            may_follow = new and not self._is_complete and not self._skips[new.index] and not new.ended
             return _ending(new) if base.completed and not may_follow else ""
-        if (metric := self.limits.metric) in base.qualities and metric not in new.qualities:
-            return f"no run of new has logged {metric}"
+        if lost := [name for name in self.metrics if name in base.qualities and name not in new.qualities]:
+            return f"no run of new has logged {join_words(lost)}"
         reached = [[each.reached for each in side.tries] for side in (base, new)]
         is_clear = all(reached[0]) and not any(reached[1]) and min(map(len, reached)) >= CLEAR_MISSES
         return f"none of {plural(len(reached[1]), 'run')} of new reached the target" if is_clear else ""
+
+    def _other_job(self, base: Measured, new: Measured) -> str:
+        """Return why epochs of both versions are not the same work; empty if they may be."""
+        sides = base.completed, new.completed
+        for what, leaves in _SAME_JOB.items():
+            values = [{_values(run, leaves) for run in side} for side in sides]
+            if all(map(all, values)) and values[0] != values[1]:
+                texts = [join_words(sorted(each)) for each in values]
+                return f"{what} of base: {texts[0]}; of new: {texts[1]}"
+        for name in base.scales.keys() & new.scales.keys():
+            if base.scales[name] != new.scales[name]:
+                percent, fraction = ("base", "new") if base.scales[name] > new.scales[name] else ("new", "base")
+                return f"{name} of {percent} is read as percent, and that of {fraction} as a fraction"
+        if copied := next((side for side in (base, new) if _copies(side)), None):
+            return f"runs of {_version(copied.axes)} have exactly the same times, so that they are copies of one"
+        clocks = [{(run.clock, clock_of(run)) for run in side} for side in sides]
+        if clocks[0] != clocks[1]:
+            texts = [
+                join_words(sorted(lines or clock or "an unknown clock" for clock, lines in each)) for each in clocks
+            ]
+            return f"epochs of base are timed by {texts[0]}, those of new by {texts[1]}"
+        if not self._is_same_length:
+            return ""
+        remedy = "versions of different length are compared only with a target or a budget"
+        epochs = [{len(run.epochs) for run in side} for side in sides]
+        if epochs[0] != epochs[1]:
+            texts = [plural(max(each), "epoch") for each in epochs]
+            return f"runs of base have {texts[0]}, those of new {texts[1]}; {remedy}"
+        units = set.union(*({*run.epochs.counted} for side in sides for run in side)) or {"steps"}
+        for unit in units:
+            counts = [median(sum(_counts(run, unit)) for run in side) for side in sides]
+            if max(counts) > SAME_WORK * min(counts):
+                return f"runs of base count {counts[0]:g} {unit}, those of new {counts[1]:g}; {remedy}"
+        return ""
 
     def _by_speed(self, change: Change, slowdown: Estimate, runs: int) -> Change:
         """Return a change with the verdict on the mean of log(new/base)."""
         limit = math.log1p(self.limits.slowdown)
         if (bounds := self._bounds(slowdown)) is None:
-            return replace(change, reason="one run of a version gives no interval")
-        if slowdown.value > limit and bounds[0] > (limit if self.limits.strict else 0.0):
-            return replace(change, verdict=Verdict.SLOWER)
+            return replace(change, reason="one run of a version gives no interval", more_repeats=LEAST_PAIRED - runs)
+        if self._is_slower(slowdown, self.limits.slowdown):
+            return replace(change, verdict=Verdict.SLOWER, reason=_longer("it takes", slowdown.value, bounds[0]))
         if bounds[1] <= limit:
             return replace(change, verdict=Verdict.WITHIN)
-        repeats = slowdown.repeats_until(abs(limit - slowdown.value), runs, _probability(slowdown, self.alpha))
-        more = repeats - runs if repeats else None
+        more = self._more(slowdown, abs(limit - slowdown.value), runs)
         return replace(change, reason=f"new may be up to {math.expm1(bounds[1]):.0%} slower", more_repeats=more)
 
-    def _by_quality(self, change: Change, base: Measured, new: Measured) -> Change:
-        """Return a change with the verdict on both speed and quality."""
-        estimate, limit = compared(new, base, self.metric), self.limits.loss(self.metric)
-        unshown = change
-        if change.verdict is Verdict.WITHIN and self.limits.needs_quality:
-            reason = f"{self.metric or 'the quality'} is not shown to stay within its limit"
-            unshown = replace(change, verdict=Verdict.UNDECIDED, reason=reason)
-        if estimate is None or estimate.error is None or limit is None:
+    def _by_quality(self, change: Change, base: Measured, new: Measured, name: str) -> Change:
+        """Return a change with the verdict on a metric, too."""
+        metric, estimate, unshown = self.metrics[name], compared(new, base, name), change
+        if change.verdict is Verdict.WITHIN and metric.must_be_kept:
+            unshown = replace(change, verdict=Verdict.UNDECIDED, reason=f"{name} is not shown to stay within its limit")
+        if name not in base.qualities or name not in new.qualities:
             return unshown
-        if not self.metric.endswith("/accuracy"):
-            limit *= abs(fmean(each.value for each in base.qualities[self.metric]))
-        loss = -estimate.value if self.higher_is_better else estimate.value
-        kept = loss + _margin(estimate, ALPHA) < limit
-        if loss > limit and loss > _margin(estimate, self.alpha) and change.verdict is not Verdict.SLOWER:
-            return replace(change, verdict=Verdict.WORSE, reason="", more_repeats=None, quality_kept=kept)
-        if kept or unshown is change:
-            return replace(change, quality_kept=kept)
-        logged = min(len(each.qualities[self.metric]) for each in (base, new))
-        repeats = estimate.repeats_until(abs(limit - loss), logged, _probability(estimate, self.alpha))
-        timed = min(change.speed.runs, change.speed.other_runs) if change.speed else logged
-        return replace(unshown, quality_kept=kept, more_repeats=repeats - timed if repeats else None)
+        if change.verdict is Verdict.WITHIN and (reason := self._other_metric(base, new, name)):
+            return replace(change, verdict=Verdict.UNDECIDED, reason=reason)
+        if estimate is None or estimate.error is None:
+            return unshown
+        limit, is_main = metric.max_loss * _scale(name, base), name == next(iter(self.metrics))
+        loss = abs(estimate.value) if metric.higher_is_better is None else estimate.value
+        loss = -loss if metric.higher_is_better else loss
+        kept = loss + self._margin(estimate, ALPHA) < limit
+        change, unshown = (
+            replace(each, quality_kept={**change.quality_kept, name: kept}) for each in (change, unshown)
+        )
+        # As many tests of further metrics as there are together raise one false alarm as often as one test.
+        level = self.alpha if is_main else self.alpha / max(1, len(self.metrics) - 1)
+        if loss > limit and loss > self._margin(estimate, level):
+            verdict = Verdict.WORSE if metric.decides else Verdict.UNDECIDED
+            if verdict.fails > change.verdict.fails or change.verdict is Verdict.WITHIN:
+                is_lower = metric.higher_is_better if metric.decides or loss == estimate.value else estimate.value < 0
+                reason = f"{name} is {_loss_text(name, loss, base)} {'lower' if is_lower else 'higher'}"
+                if metric.higher_is_better is None:
+                    reason += f"; if that is better or worse is not known: say {_direction_options(name)}"
+                return replace(change, verdict=verdict, reason=reason, more_repeats=None)
+            return change
+        if kept or (unshown.verdict is change.verdict and not (metric.decides and loss > limit)):
+            return change
+        if change.verdict is Verdict.WITHIN and loss > limit:
+            text = f"{_loss_text(name, loss, base)} {'lower' if metric.higher_is_better else 'higher'} in these runs"
+            unshown = replace(unshown, verdict=Verdict.UNDECIDED, reason=f"{name} is {text}, which may be chance")
+        logged = min(len(each.qualities[name]) for each in (base, new))
+        return replace(unshown, more_repeats=self._more(estimate, abs(limit - loss), logged))
+
+    def _other_metric(self, base: Measured, new: Measured, name: str) -> str:
+        """Return why values of a metric of both versions are not of the same training; empty if they are."""
+        logged, runs = (len(new.qualities[name]), len(base.qualities[name])), (len(new.completed), len(base.completed))
+        if logged[0] * runs[1] < logged[1] * runs[0]:
+            return f"{runs[0] - logged[0]} of {plural(runs[0], 'run')} of new did not log {name}"
+        last = [{_last_epoch(run, name) for run in side.completed} for side in (base, new)]
+        if self._is_same_length and last[0] != last[1]:
+            texts = [join_words(sorted(str(number) for number in each)) for each in last]
+            return f"{name} of new is that of epoch {texts[1]}, that of base of epoch {texts[0]}"
+        return ""
+
+    def _ratio(self, slowdown: Estimate, times: Sequence[Sequence[Sample]]) -> Ratio:
+        """Return new relative to base, with the bounds that decide."""
+        speed = as_ratio(replace(slowdown, value=-slowdown.value), (len(times[1]), len(times[0])))
+        bounds = self._bounds(slowdown)
+        return replace(speed, low=math.exp(-bounds[1]), high=math.exp(-bounds[0])) if bounds else speed
+
+    def _is_slower(self, slowdown: Estimate, accepted: float) -> bool:
+        bounds, limit = self._bounds(slowdown), math.log1p(accepted)
+        return bounds is not None and slowdown.value > limit and bounds[0] > (limit if self.limits.strict else 0.0)
 
     def _bounds(self, slowdown: Estimate) -> tuple[float, float] | None:
         """Return the one-sided bounds by which a configuration is slower, or within the limit; None without any."""
         if (ends := slowdown.interval()) is None:
             return None
-        lower = ends[0] if self.limits.strict else slowdown.value - _margin(slowdown, self.alpha)
-        return lower, slowdown.value + _margin(slowdown, ALPHA)
+        lower = ends[0] if self.limits.strict else slowdown.value - self._margin(slowdown, self.alpha)
+        return lower, slowdown.value + self._margin(slowdown, ALPHA)
+
+    def _margin(self, estimate: Estimate, alpha: float) -> float:
+        """Return by how much a mean must be away from a value for a one-sided test."""
+        assert estimate.error is not None
+        return quantile(estimate.df, self._probability(estimate, alpha)) * estimate.error
+
+    def _probability(self, estimate: Estimate, alpha: float) -> float:
+        """Return the level of a one-sided test, which also holds if the number of repeats followed from the runs."""
+        return 1 - alpha / ALPHA * (estimate.alpha if self._level is None else self._level)
+
+    def _more(self, estimate: Estimate, margin: float, repeats: int) -> int | None:
+        """Return about how many more repeats would decide a test; None if too many."""
+        needed = estimate.repeats_until(margin, repeats, self._probability(estimate, self.alpha))
+        return needed - repeats if needed else None
 
 
-def _probability(estimate: Estimate, alpha: float) -> float:
-    """Return the level of a one-sided test, which also holds if the number of repeats followed from the runs."""
-    return 1 - alpha * estimate.alpha / ALPHA
+def _metric_limits(limits: Limits, request: GridRequest, logged: Sequence[str]) -> dict[str, MetricLimit]:
+    """Return how each metric of quality is judged, the main one first."""
+    main = next(iter(limits.quality), "") or main_metric(logged, request.metric)
+    kept = dict(limits.quality) or ({main: None} if limits.quality_loss is not None and main else {})
+    loss = QUALITY_LOSS if limits.quality_loss is None else limits.quality_loss
+    return {
+        name: MetricLimit(
+            max_loss=QUALITY_LOSS if name not in kept else loss if (own := kept[name]) is None else own,
+            higher_is_better=(is_higher := request.direction(name).is_higher),
+            must_be_kept=name in kept,
+            decides=is_higher is not None and (name == main or name in kept or name.endswith("/accuracy")),
+        )
+        for name in dict.fromkeys([*([main] if main in logged else []), *kept, *quality_metrics(logged)])
+    }
 
 
-def _margin(estimate: Estimate, alpha: float) -> float:
-    assert estimate.error is not None
-    return quantile(estimate.df, _probability(estimate, alpha)) * estimate.error
+def _scale(metric: str, base: Measured) -> float:
+    """Return by what a loss of a metric is multiplied: 1 for an accuracy, else its mean in base."""
+    values = [each.value for each in base.qualities.get(metric, ())]
+    return 1.0 if metric.endswith("/accuracy") or not values else abs(fmean(values))
+
+
+def _loss_text(metric: str, loss: float, base: Measured) -> str:
+    if metric.endswith("/accuracy"):
+        return f"{100 * loss:.2g} points"
+    return percent(loss / scale) if (scale := _scale(metric, base)) else f"{loss:.2g}"
+
+
+def _longer(start: str, slowdown: float, least: float) -> str:
+    """Return by how much more time a version takes, in these runs and at least."""
+    return f"{start} {percent(math.expm1(slowdown))} more time, at least {percent(max(0.0, math.expm1(least)))}"
+
+
+def _same_runs(base: Measured, new: Measured) -> bool:
+    """Return whether both versions name one measurement; without a start, by all times of all runs."""
+    starts = [
+        {(run.started, run.repeat, run.steady_s) for run in side.completed if run.started} for side in (base, new)
+    ]
+    times = [[tuple(run.timed_s) for run in side.completed] for side in (base, new)]
+    if all(starts):
+        return bool(starts[0] & starts[1])
+    return len({*chain(*times[0])}) >= DISTINCT and times[0] == times[1]
+
+
+def _values(run: Run, leaves: Sequence[str]) -> str:
+    values = ((leaf.rpartition(".")[2], run.cell.leaves.get(leaf)) for leaf in leaves)
+    return ", ".join(f"{name} {value}" for name, value in values if value is not None)
+
+
+def _counts(run: Run, unit: str) -> Sequence[float]:
+    return run.epochs.column("steps", missing=0) if unit == "steps" else run.epochs.counts(unit)
+
+
+def _copies(measured: Measured) -> bool:
+    """Return whether a run has the times of a different one, in epochs enough that it is no coincidence."""
+    times = [tuple(training_s(epoch.ledger) for epoch in run.epochs) for run in measured.completed]
+    return any(count > 1 and len({*each}) >= DISTINCT for each, count in Counter(times).items())
+
+
+def _has_walls(measured: Measured) -> bool:
+    return all(run.wall for run in measured.completed)
+
+
+def _epochs_s(run: Run) -> float:
+    """Return the seconds of all epochs, with evaluation and compilation."""
+    return sum(sum(ledger.values()) for epoch in run.epochs if (ledger := epoch.ledger))
+
+
+def _whole_runs(measured: Measured, has_walls: bool) -> tuple[Sample, ...]:
+    """Return logs of the seconds of whole processes, or of all their epochs, of the runs with a time."""
+    samples = {(each.repeat, each.host): each for each in measured.times}
+    walls = (
+        (samples.get((run.repeat, run.machine_name)), run.wall if has_walls else _epochs_s(run))
+        for run in measured.completed
+    )
+    return tuple(replace(sample, value=math.log(wall)) for sample, wall in walls if sample and wall)
+
+
+def _last_epoch(run: Run, metric: str) -> int:
+    """Return the last epoch after which a run logged a metric; 0 if there is none."""
+    numbers, values = run.epochs.column("epoch"), run.epochs.column("metrics", metric)
+    return max((number for number, value in zip(numbers, values, strict=True) if value is not None), default=0)
 
 
 def _uneven_load(new: Measured, base: Measured) -> float:
@@ -379,6 +640,17 @@ def _uneven_load(new: Measured, base: Measured) -> float:
     ends = uneven.interval() if uneven else None
     is_alike = uneven is None or abs(uneven.value) < UNEVEN or (ends is not None and ends[0] <= 0 <= ends[1])
     return 0.0 if is_alike else logs[0] - logs[1]
+
+
+def _doubt(base: Measured, new: Measured) -> str:
+    """Return what is missing or impossible in the runs of new, so that they do not show all of it; empty if nothing."""
+    if _has_walls(base) and not _has_walls(new):
+        return "no time of the whole run of new is known, unlike those of base"
+    if any(run.wall and _epochs_s(run) > SAME_WORK * run.wall for run in new.completed):
+        return "a run of new took less time as a whole than its epochs"
+    repeats = [{run.repeat for run in side.attempts} for side in (base, new)]
+    gaps = sorted(repeat + 1 for repeat in repeats[0] - repeats[1] if repeat < max(repeats[1]))
+    return f"repeat {join_words(list(map(str, gaps)))} of new is missing, which base has" if gaps else ""
 
 
 def _by_misses(change: Change, base: Measured, new: Measured) -> Change:

@@ -13,7 +13,7 @@ from raybench.analysis.answer import Effect, EffectPart, Ratio
 from raybench.analysis.intervals import EffectEstimate, holm
 from raybench.analysis.matching import JOB_AXES, Matching, amount
 from raybench.analysis.measured import ENERGY, TIME, TIME_TO_TARGET, Measured, Pairs
-from raybench.analysis.ratios import as_difference, as_ratio, effect_on, quality_effect, scaled
+from raybench.analysis.ratios import as_difference, as_ratio, scaled, shown_effect
 from raybench.analysis.targets import target_ratio
 from raybench.core.text import format_value
 from raybench.devices import hosted
@@ -53,7 +53,7 @@ def effects(
         for value in () if axis in matching.ties or axis in JOB_AXES else values:
             if format_value(value) != format_value(other):
                 pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, other)]
-                quality = {metric: found for metric in metrics if (found := quality_effect(metric, pairs))}
+                quality = {metric: found for metric in metrics if (found := shown_effect(metric, pairs))}
                 rows.append(_Row(axis, value, other, pairs, _cost_effect(TIME, pairs), quality))
     dependent = _dependences(rows, matching, metrics)
     made = [
@@ -70,7 +70,7 @@ def effects(
 
 def _cost_effect(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
     """Return the effect on the logs of costs: of the others ÷ the own."""
-    return effect_on(quantity, [(other, own) for own, other in pairs], is_choice)
+    return shown_effect(quantity, [(other, own) for own, other in pairs], is_choice)
 
 
 def _efficiency(pairs: Pairs, amounts: tuple[float, float] | None, runs: tuple[int, int]) -> Ratio | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,9 @@ from raybench.core.text import format_value
 
 JOB_AXES = ("workload", "data_set")
 """Axes between whose values nothing is compared."""
+
+FIRST_AXES = ("device", "count", "framework", "batch_size", "weight_decay")
+"""The order of axes; the answer compares the values of the first that varies."""
 
 PROCESSES = re.compile(r"n_?proc(_per_node|esses)?|processes|world_size|gpus|ranks|n?nodes")
 """Names of parameters that are numbers of processes."""
@@ -36,10 +39,15 @@ class Matching:
         axes: the axes that vary, each with its values in the order of the grid.
         baseline: axes and the baseline's values, as used.
         replaced: the requested baseline if no configuration with its values has a time; else empty.
+        compares_best: whether no baseline was requested, so that the best of the values of an axis are compared.
     """
 
-    def __init__(self, configurations: Sequence[Measured], baseline: Mapping[str, Any]) -> None:
-        self._configurations = configurations
+    def __init__(
+        self, configurations: Sequence[Measured], baseline: Mapping[str, Any], order: Iterable[int] = ()
+    ) -> None:
+        """Match configurations; `order` has their indices, the best of each job first, by default that of the grid."""
+        self._configurations, self._order = configurations, list(order) or range(len(configurations))
+        self.compares_best = not baseline
         self._texts = [{axis: format_value(value) for axis, value in each.axes.items()} for each in configurations]
         self._sorted = [sorted(texts.items()) for texts in self._texts]
         self._by_rest: dict[str, dict[tuple[Any, ...], dict[str, int]]] = {}
@@ -90,8 +98,29 @@ class Matching:
         return {*axes, *(axis for axis, master in self.ties.items() if master in axes)}
 
     @cached_property
+    def compared(self) -> Sequence[str]:
+        """The axes of the answer: those of a requested baseline, else the first axis with several values."""
+        if not self.compares_best:
+            return list(self.baseline)
+        timed = [each for each in self._configurations if each.times] or self._configurations
+        values = {axis: {self._texts[each.index].get(axis) for each in timed} for axis in self.axes}
+        return [axis for axis in self.axes if len(values[axis]) > 1 and axis not in (*JOB_AXES, *self.ties)][:1]
+
+    def are_rivals(self, first: int, second: int) -> bool:
+        """Return whether two configurations differ on the compared axes."""
+        return any(self._texts[first].get(axis) != self._texts[second].get(axis) for axis in self.compared)
+
+    @cached_property
     def references(self) -> list[int | None]:
-        """The index of each configuration's reference; None if the grid has none."""
+        """The index of each configuration's reference; None if the grid has none.
+
+        Without a requested baseline it is the best of its job with the baseline's value on the compared axis.
+        """
+        if self.compares_best:
+            wanted = {axis: self.baseline.get(axis, self.axes[axis][0]) for axis in self.compared}
+            ordered = (self._configurations[index] for index in reversed(self._order))
+            best = {each.job: each.index for each in ordered if _has(each, wanted)}
+            return [best.get(each.job) for each in self._configurations]
         ignored = self.tied_to(self.baseline)
         by_rest = {
             self._rest(each, ignored): each.index
@@ -120,7 +149,7 @@ class Matching:
 
 
 def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...]]:
-    """Return the axes with several values, or that some configurations lack; device, count, batch and decay first."""
+    """Return the axes with several values, or that some configurations lack; hardware first, then what runs on it."""
     values: dict[str, dict[str, Any]] = {}
     for each in configurations:
         for axis, value in each.axes.items():
@@ -130,7 +159,7 @@ def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...
         for axis, listed in values.items()
         if len(listed) > 1 or any(axis not in each.axes for each in configurations)
     }
-    first = [axis for axis in (*JOB_AXES, "device", "count", "batch_size", "weight_decay") if axis in varied]
+    first = [axis for axis in (*JOB_AXES, *FIRST_AXES) if axis in varied]
     return {axis: varied[axis] for axis in dict.fromkeys([*first, *varied])}
 
 

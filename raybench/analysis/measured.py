@@ -12,13 +12,16 @@ from typing import Any
 
 from raybench.analysis.answer import Unit
 from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Candidates, Sample, Stopping, rounding
-from raybench.core.cell import COMMAND, Cell
+from raybench.analysis.pace import Rates, changing_rates, paces
+from raybench.core.cell import COMMAND, VERSION_AXIS, Cell
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
+from raybench.core.origin import Origin
 from raybench.core.settings import MISSING, PARAM
 from raybench.core.status import TrialStatus
 from raybench.devices import hardware_key
 from raybench.results.grid_request import GridRequest, PlannedCell
+from raybench.results.metrics import PERCENT, percent_scale
 from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import Run, latest, training_s
 
@@ -28,7 +31,10 @@ SAME_WORK = 1.01
 Configurations with different batch sizes leave out different incomplete last batches.
 """
 
-PERCENT = 100.0
+MINUTE, HOUR = 60, 3600
+
+DIGITS = 100
+"""Least number of steps in a time that was given in minutes or hours."""
 
 TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
     "time per unit",
@@ -103,6 +109,10 @@ class Measured:
         roundings: variance of a log time (`TIME`) due to the rounding of its source, and of each metric due to rounding
             to whole examples, or digits.
         stops: whether its runs stop at the target, so that their quality only confirms it.
+        lengths: the numbers of epochs of its runs; empty if a target or a budget ends them.
+        scales: 100 for each accuracy that was in percent, and 1 for others.
+        changing: seconds per unit of work early and late in training, if these differ.
+        is_changing: whether they differ in any configuration of the job, so that times are means over all epochs.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
         candidates: those of which the best is chosen, by quantity (`samples`).
         machines: those of the grid; None if an interval is about the very machines of the runs, and not their models.
@@ -122,6 +132,10 @@ class Measured:
     price_per_hour: float | None = None
     roundings: Mapping[str, float] = field(default_factory=dict)
     stops: bool = False
+    lengths: frozenset[int] = frozenset()
+    scales: Mapping[str, float] = field(default_factory=dict)
+    changing: Rates | None = None
+    is_changing: bool = False
     attempts: tuple[Run, ...] = ()
     completed: tuple[Run, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
@@ -244,17 +258,13 @@ def job_of(cell: Cell) -> str:
     return f"{cell.workload.name or ''} {cell.data.name or ''}"
 
 
-def changes_work(axis: str, runs: Sequence[Run]) -> bool:
-    """Return whether an axis, by its name, changes what an epoch of some runs contains."""
-    found = _WORK.search(axis.removeprefix(PARAM).lower())
-    are_passes = bool(runs) and all(run.are_passes for run in runs)
-    return found is not None and not (are_passes and found[1] in _OF_A_PASS)
-
-
-def assumes_work(axis: str, runs: Sequence[Run]) -> bool:
-    """Return whether an epoch of some runs is only taken to contain the same with every value of an axis."""
+def work_of(axis: str, runs: Sequence[Run]) -> tuple[bool, Origin]:
+    """Return whether an axis, by its name, changes what an epoch of some runs contains, and how that is known."""
     name = axis.removeprefix(PARAM).lower()
-    return not changes_work(axis, runs) and bool(_WORK.search(name) or not _SAME_WORK.search(name))
+    found, are_passes = _WORK.search(name), bool(runs) and all(run.are_passes for run in runs)
+    if found and not (are_passes and found[1] in _OF_A_PASS):
+        return True, Origin.RECOGNIZED
+    return False, Origin.RECOGNIZED if _SAME_WORK.search(name) and not found else Origin.ASSUMED
 
 
 def clock_text(attempts: Iterable[Run]) -> str:
@@ -276,7 +286,7 @@ def _comparable(cell: PlannedCell, completed: Sequence[Run], unit: Unit, has_one
     they contain, those that an axis may change neither.
     """
     commands = [run for run in completed if run.cell.workload.form == COMMAND and run.clock != "trial"]
-    values = {axis: value for axis, value in cell.axes.items() if changes_work(axis, commands)}
+    values = {axis: value for axis, value in cell.axes.items() if work_of(axis, commands)[0]}
     label = configuration_label(values, values) if commands and not unit.counted else ""
     return ", ".join(filter(None, [label, *(() if has_one_clock else sorted({*map(clock_of, completed)}))]))
 
@@ -289,12 +299,23 @@ def clock_of(run: Run) -> str:
     return "" if clock is None or (clock.are_passes and clock.step == 1) else f"{clock.step:g} x `{clock.shown}`"
 
 
-def seconds_per_unit(run: Run, unit: Unit) -> float | None:
-    """Return the median over steady epochs of an epoch's seconds divided by its own work."""
+def seconds_per_unit(run: Run, unit: Unit, is_changing: bool = False) -> float | None:
+    """Return the median over steady epochs of an epoch's seconds divided by its own work.
+
+    If speeds change in training, it is the mean, in which each epoch counts by its work.
+    """
+    if is_changing and (own := paces(run, unit)):
+        return _whole_pace(run, unit.name) * unit.amount if unit.has_rate else fmean(own)
     if not unit.has_rate:
         return median(run.timed_s or [0.0]) or None
     rate = run.rates.get(unit.name)
     return unit.amount / rate if rate else None
+
+
+def _whole_pace(run: Run, counted: str) -> float:
+    """Return the seconds of all steady epochs divided by their work."""
+    epochs, seconds = run.paced
+    return sum(seconds) / sum(epochs.counts(counted))
 
 
 def joules_per_unit(run: Run, unit: Unit) -> float | None:
@@ -305,13 +326,25 @@ def joules_per_unit(run: Run, unit: Unit) -> float | None:
     return joules * unit.amount / fmean(counts) if counts and all(counts) else None
 
 
-def fractions(runs: Sequence[Run]) -> Sequence[Run]:
-    """Return the runs of a job with accuracies as fractions, if they were logged in percent."""
-    names = {name for run in runs for name in run.epochs.names("metrics") if name.endswith("/accuracy")}
-    values = (value for run in runs for name in names for value in run.epochs.column("metrics", name, 0.0))
-    if 1 < max(filter(math.isfinite, values), default=0.0) <= PERCENT:
-        return [replace(run, epochs=run.epochs.with_metrics_divided(names, PERCENT)) for run in runs]
-    return runs
+def as_fractions(cells: Mapping[str, Sequence[Run]]) -> tuple[dict[str, Sequence[Run]], Mapping[str, float]]:
+    """Return the runs of one program by cell, with accuracies as fractions, and by what each metric is divided.
+
+    A metric is in percent if it is in any cell, as a program logs it in one way. Of other shares, such as `val/f1`, the
+    scale is only recognized: sides in which it differs are not compared.
+    """
+    scales: dict[str, set[float | None]] = {}
+    for runs in cells.values():
+        for name in dict.fromkeys(name for run in runs for name in run.epochs.names("metrics")):
+            values = (value for run in runs for value in run.epochs.column("metrics", name, math.nan))
+            scales.setdefault(name, set()).add(percent_scale(name, values))
+    # Values that are only slightly above 1 are no fractions.
+    known = {name: 1.0 if own == {1.0} else PERCENT for name, own in scales.items()}
+    percent = {name for name, scale in known.items() if scale == PERCENT and name.endswith("/accuracy")}
+
+    def divided(run: Run) -> Run:
+        return replace(run, epochs=run.epochs.with_metrics_divided(percent, PERCENT)) if percent else run
+
+    return {cell_id: list(map(divided, runs)) for cell_id, runs in cells.items()}, known
 
 
 def as_fraction(target: Target | None) -> Target | None:
@@ -349,29 +382,41 @@ class _Measurement:
     """What the runs of a grid have in common; it measures its configurations."""
 
     def __init__(self, attempts: Iterable[Run], request: GridRequest) -> None:
-        self._by_cell: dict[str, list[Run]] = {cell.cell_id: [] for cell in request.cells}
-        jobs: dict[str, list[Run]] = {}
-        for run in attempts:
-            if run.cell_id in self._by_cell:
-                jobs.setdefault(job_of(run.cell), []).append(run)
-        runs = [run for of_job in jobs.values() for run in fractions(of_job)]
-        for run in runs:
-            self._by_cell[run.cell_id].append(run)
+        versions = {cell.cell_id: cell.axes.get(VERSION_AXIS) for cell in request.cells}
+        programs: dict[tuple[object, ...], dict[str, list[Run]]] = {}
+        for run in (each for each in attempts if each.cell_id in versions):
+            cell = run.cell
+            program = job_of(cell), versions[run.cell_id], cell.framework, cell.workload.digest
+            programs.setdefault(program, {}).setdefault(run.cell_id, []).append(run)
+        self._by_cell: dict[str, Sequence[Run]] = {}
+        self._scales: dict[str, Mapping[str, float]] = {}
+        for cells in programs.values():
+            fractions, scales = as_fractions(cells)
+            for cell_id, own in fractions.items():
+                self._by_cell[cell_id] = [*self._by_cell.get(cell_id, ()), *own]
+                self._scales[cell_id] = scales
+        runs = [run for own in self._by_cell.values() for run in own]
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self.unit = choose_unit(runs, request.unit)
         self._target, self._stopping = as_fraction(request.target), _stopping(request)
+        self._is_bounded = bool(request.target or request.budget)
+        completed = {cell_id: self._completed(own) for cell_id, own in self._by_cell.items()}
+        self._changing = {cell_id: changing_rates(own, self.unit) for cell_id, own in completed.items()}
+        # All of a job have means then, since a mean and a median are not the same number.
+        changing = (cell_id for cell_id, rates in self._changing.items() if rates)
+        self._changing_jobs = {job_of(completed[cell_id][0].cell) for cell_id in changing}
         values: dict[str, set[float]] = {}
         for run in runs:
             for name in run.last_metrics:
                 column = run.epochs.column("metrics", name, math.nan)
                 values.setdefault(name, set()).update(filter(math.isfinite, column))
         # The steps to which the source rounded seconds, and each metric.
-        self._second = rounding(each for run in runs for each in run.timed_s)
+        self._second = _second(each for run in runs for each in run.timed_s)
         self._steps = {name: _step(name, different) for name, different in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
-        requested = (run for run in latest(self._by_cell[cell.cell_id]).values() if run.repeat < cell.repeats)
+        requested = (run for run in latest(self._by_cell.get(cell.cell_id, ())).values() if run.repeat < cell.repeats)
         counted = tuple(sorted(requested, key=lambda run: (run.repeat, run.machine_name)))
         completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
         job = job_of(next((run.cell for run in counted if run.cell), cell.content))
@@ -382,20 +427,24 @@ class _Measurement:
 
         qualities: dict[str, list[Sample]] = {}
         for run in completed:
-            own = self._sample(run)
+            sample = self._sample(run)
             for name, value in run.last_metrics.items():
                 if math.isfinite(value):
                     # Sums of 32-bit numbers differ by the order of their terms.
                     rounded = float(f"{value:.{FLOAT32_DIGITS}g}")
-                    qualities.setdefault(name, []).append(replace(own, value=rounded))
+                    qualities.setdefault(name, []).append(replace(sample, value=rounded))
         same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same([run.distinct_metrics for run in completed]):
             same = {name for name in same if not name.endswith("accuracy")}
         kind = _comparable(cell, completed, self.unit, self._has_one_clock)
-        times = logs(lambda run: seconds_per_unit(run, self.unit))
+        is_changing = any(job_of(run.cell) in self._changing_jobs for run in completed)
+        times = logs(lambda run: seconds_per_unit(run, self.unit, is_changing))
+        if len(times) > 1 and len({each.value for each in times}) == 1:
+            same.add(TIME)
         is_timed = not any(run.is_too_short for run in completed)
         seconds = [each for run in completed for each in run.timed_s if each > 0]
+        trained = [run for run in completed if run.epochs]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
         steps = {name: self._steps[name] for name in qualities}
         if examples := next((run.cell.data.examples.val for run in completed if run.cell.data.examples.val), None):
@@ -408,17 +457,30 @@ class _Measurement:
             times=times if is_timed else (),
             untimed=() if is_timed else times,
             energies=logs(lambda run: joules_per_unit(run, self.unit)),
-            rates=logs(lambda run: run.rates.get(self.unit.counted)),
+            rates=logs(lambda run: self._rate(run, is_changing)),
             qualities={name: tuple(samples) for name, samples in qualities.items()},
             alike=frozenset(same),
             tries=tuple(each for run in counted if (each := self._try(run))),
             price_per_hour=cell.price_per_hour,
-            roundings={TIME: (self._second / median(seconds)) ** 2 / 12 if seconds else 0.0}
+            # The times of a run have one error of up to half a step in common.
+            roundings={TIME: (self._second / 2 / median(seconds)) ** 2 if seconds else 0.0}
             | {name: step**2 / 12 for name, step in steps.items()},
             stops=any(run.stops for run in completed),
+            lengths=frozenset() if self._is_bounded else frozenset(max(run.epochs.column("epoch")) for run in trained),
+            scales=self._scales.get(cell.cell_id, {}),
+            changing=self._changing.get(cell.cell_id),
+            is_changing=is_changing,
             attempts=counted,
             completed=completed,
         )
+
+    def _completed(self, runs: Iterable[Run]) -> list[Run]:
+        return [run for run in latest(runs).values() if run.status == TrialStatus.COMPLETED]
+
+    def _rate(self, run: Run, is_changing: bool) -> float | None:
+        counted = self.unit.counted
+        rate = run.rates.get(counted)
+        return 1 / _whole_pace(run, counted) if rate and is_changing else rate
 
     def _sample(self, run: Run, value: float = 0.0) -> Sample:
         """Return a number of a run with its repeat, machine and time."""
@@ -455,6 +517,16 @@ def _stopping(request: GridRequest) -> Stopping | None:
         alphas = REPEATED_LOOKS if request.rule.until is None else UNTIL_NARROW
         return Stopping.of(alphas, request.rule.at_least, is_common=True)
     return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
+
+
+def _second(seconds: Iterable[float]) -> float:
+    """Return the step to which times were rounded, in seconds, minutes or hours; 0 if that cannot be seen.
+
+    They were in minutes or hours if that makes them numbers of three digits or more.
+    """
+    values = [*seconds]
+    own, *converted = (rounding(value / unit for value in values) * unit for unit in (1, MINUTE, HOUR))
+    return max([own, *(step for step in converted if step * DIGITS <= min(values, default=0.0))])
 
 
 def _of_all_epochs(run: Run, taken: float, epoch: float | None) -> float:

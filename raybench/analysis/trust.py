@@ -24,11 +24,12 @@ from raybench.analysis.answer import (
     TrustLevel,
 )
 from raybench.analysis.changed_values import changed_values
-from raybench.analysis.findings.finding import Finding, kinds
+from raybench.analysis.findings.finding import Finding, View, concerning, kinds
 from raybench.analysis.machines import machine_cautions, session_cautions
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, assumes_work, changes_work, clock_of, seconds_per_unit
-from raybench.core.labels import axis_label, configuration_label
+from raybench.analysis.measured import Measured, seconds_per_unit
+from raybench.core.identity import is_smoke
+from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
 
@@ -44,17 +45,12 @@ _FOLLOWS_DEVICE = re.compile(
 """Names of what a different device implies, or what does not affect a steady epoch."""
 
 
-def with_trust(
-    answer: Answer,
-    measured: Sequence[Measured],
-    matching: Matching,
-    found: Mapping[int, Sequence[Finding]],
-    warnings: Iterable[str] = (),
-) -> Answer:
+def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Iterable[str] = ()) -> Answer:
     """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
+    answer, measured, matching = view.answer, view.measured, view.matching
     compares_devices = "device" in matching.axes
     shifts = [_shifts(each, found, compares_devices) for each in measured]
-    statements = list(_statements(answer, matching))
+    statements, rows = list(_statements(answer, matching)), answer.configurations
     found_cautions: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
     notes: list[Caution] = []
     # A configuration that is compared with nothing has its time alone, which any caution could change.
@@ -74,7 +70,8 @@ def with_trust(
         )
     further = (Caution("warning", text.rstrip(".")) for text in warnings)
     criteria = {criterion for each in answer.best for criterion in each.ratios}
-    for caution in (*further, *_of_grid(answer, measured, matching), *_notes(measured, found)):
+    words = {id(best): view.words(best.configuration, best.other) for best in answer.best if best.other is not None}
+    for caution in (*further, *_of_grid(view), *view.cautions(), *_notes(measured, found)):
         about, decides = _about(caution.code), bool(criteria & DECIDED_BY.get(_about(caution.code), set()))
         if about == "quality" or (about == "energy" and decides):
             turns = caution.could_change_best or (decides and caution.code in kinds())
@@ -83,12 +80,13 @@ def with_trust(
             notes.append(caution)
             continue
         # What concerns both sides of a comparison alike needs no mark.
-        own = {*caution.configurations}
         parts = {
             id(each.part)
             for each in statements
             if any(each.ratios)
-            and any(None not in pair and len({*pair} - own) == len({*pair} & own) for pair in each.pairs)
+            and any(
+                None not in pair and _concerns(caution, [rows[index or 0] for index in pair]) for pair in each.pairs
+            )
         }
         found_cautions.append((caution, parts))
     cautions: list[Caution] = []
@@ -96,7 +94,7 @@ def with_trust(
     for (caution, parts), letter in zip(found_cautions, cycle(ascii_lowercase), strict=False):
         cautions.append(replace(caution, mark=letter if parts else ""))
         marks |= {part: (*marks.get(part, ()), letter) for part in parts}
-    level = TrustLevel.CLEAR
+    level = TrustLevel.CAUTIONS if any(words.values()) else TrustLevel.CLEAR
     if cautions:
         is_open = any(each.is_open for each in answer.best if each.other is not None)
         concerns_times = any(_about(each.code) == "times" for each in cautions)
@@ -105,10 +103,20 @@ def with_trust(
     return replace(
         answer,
         configurations=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.configurations),
-        best=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.best),
+        best=tuple(
+            replace(best, cautions=marks.get(id(best), ()), words=words.get(id(best), ())) for best in answer.best
+        ),
         effects=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.effects),
         trust=Trust(level, tuple(cautions), tuple(notes)),
     )
+
+
+def _concerns(caution: Caution, pair: Sequence[Configuration]) -> bool:
+    """Return whether a caution concerns the comparison of two configurations."""
+    own, other = pair
+    if caution.axes:
+        return any(own.axes.get(axis) != other.axes.get(axis) for axis in caution.axes)
+    return (own.index in caution.configurations) != (other.index in caution.configurations)
 
 
 def _about(code: str) -> str:
@@ -209,47 +217,37 @@ def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]])
         yield Caution("energy_missing", f"energy was not measured{why}", runs=len(without), of_runs=len(runs))
 
 
-def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -> Iterator[Caution]:
+def _of_grid(view: View) -> Iterator[Caution]:
     """Yield cautions and notes that follow from several configurations."""
-    rows, unit = answer.configurations, answer.unit
-    timed = [each for each in measured if each.times]
+    answer, measured, matching = view.answer, view.measured, view.matching
+    rows, unit, timed, runs = view.rows, answer.unit, view.timed, view.runs
     single = [each.index for each in timed if len(each.times) == 1]
-    if single and len(timed) > 1:
-        every = "one run each" if len(single) == len(timed) else f"one run of {_names(rows, single)}"
+    if single and len(timed) > 1 and not is_smoke(answer.grid):
+        every = "one run each" if len(single) == len(timed) else f"one run of {view.names(single)}"
         is_asked = all(rows[index].planned > 1 for index in single)
-        remedy = "run the same command again for the missing runs" if is_asked else "set `repeats: 3` or more"
-        yield _concerning(single, "one_run", f"comparisons with {every} have no interval and may be chance", remedy)
+        remedy = "run what is missing" if is_asked else "run each at least three times (`repeats: 3`)"
+        yield concerning(single, f"comparisons with {every} have no interval and may be chance", remedy, code="one_run")
     if matching.replaced:
         names = [configuration_label(values, values) for values in (matching.replaced, matching.baseline)]
         yield Caution(
             "baseline_replaced", f"the baseline {names[0]} has no time that can be compared; {names[1]} replaces it"
         )
-    runs = [(each.index, run) for each in measured for run in each.completed]
     untimed = [(index, run) for index, run in runs if timed and run.epochs and not seconds_per_unit(run, unit)]
     unknown = "the work of their epochs is unknown, and that of others known"
     for why, remedy in ((unknown, f"count `{unit.counted or 'examples'}` in every run"), ("their epochs took 0 s", "")):
         if found := [index for index, run in untimed if bool(run.steady_s) == (why is unknown)]:
-            text = f"runs of {_names(rows, [*dict.fromkeys(found)])} are not compared, since {why}"
-            yield replace(_concerning(found, "not_compared", text, remedy), runs=len(found), of_runs=len(runs))
-    clocks: dict[str, list[int]] = {}
-    for index, run in runs:
-        clocks.setdefault(clock_of(run), []).append(index)
-    if len(clocks) > 1:
-        named = [f"{_names(rows, [*dict.fromkeys(found)])} ({clock or 'epochs'})" for clock, found in clocks.items()]
-        text = f"the clocks of {join_words(named)} differ, so that these are not compared"
-        yield _concerning((index for index, _ in runs), "different_clocks", text, "set one for all with `--epoch`")
-    if timed and not unit.counted:
-        yield from _of_work(answer, timed, matching)
+            text = f"runs of {view.names(found)} are not compared, since {why}"
+            yield replace(concerning(found, text, remedy, code="not_compared"), runs=len(found), of_runs=len(runs))
     if warm := [index for index, run in runs if run.is_timed_by_warmup]:
         text = "the times are of warm-up epochs, because there is no later one"
         remedy = "train for longer, so that epochs follow the warm-up"
-        yield _concerning(warm, "only_warmup", text, remedy, len(timed) > 1)
+        yield concerning(warm, text, remedy, len(timed) > 1, "only_warmup")
     ends = ((index, name, value) for index, run in runs for name, value in run.last_metrics.items())
     if lost := [(index, name) for index, name, value in ends if not math.isfinite(value)]:
         metrics = join_words(sorted({name for _, name in lost}))
         text = f"the last {metrics} of a run is not a number, and does not count"
         decides = any(Criterion.QUALITY in each.ratios for each in answer.best)
-        yield _concerning((index for index, _ in lost), "metric_not_a_number", text, "", decides)
+        yield concerning((index for index, _ in lost), text, "", decides, "metric_not_a_number")
     equal = [q for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
     if few := min((min(each.runs, each.other_runs) for each in equal), default=0):
         # Of a larger fraction of runs, at least one would have been seen in 95% of cases.
@@ -261,53 +259,10 @@ def _of_grid(answer: Answer, measured: Sequence[Measured], matching: Matching) -
     yield from session_cautions(measured)
 
 
-def _of_work(answer: Answer, timed: Sequence[Measured], matching: Matching) -> Iterator[Caution]:
-    """Yield cautions about axes that may change the work of an epoch, which no run counts."""
-    rows, runs = answer.configurations, [run for each in timed for run in each.completed]
-    is_printed = any(run.clock in ("output", "program", "run") for run in runs)
-
-    def differing(axes: Sequence[str]) -> Iterator[int]:
-        """Yield the configurations that differ from their reference in one of some axes."""
-        for row in (each for each in rows if each.reference is not None):
-            if any(row.axes.get(axis) != rows[row.reference or 0].axes.get(axis) for axis in axes):
-                yield row.index
-
-    changed = [axis for axis in matching.axes if changes_work(axis, runs)]
-    assumed = [axis for axis in matching.axes if assumes_work(axis, runs)]
-    if assumed and is_printed:
-        noun = "a run" if all(run.clock == "run" for run in runs) else "an epoch"
-        text = f"{noun} of the program is taken to be the same work with every value of {_axes(assumed)}"
-        remedy = "if it is not, state `work` under `workload`, or `--work` of `raybench run`"
-        ranked = any(Criterion.FASTEST in each.ratios and each.other is not None for each in answer.best)
-        yield _concerning(differing(assumed), "assumed_work", text, remedy, ranked)
-    if changed:
-        text = f"no run counts its examples, and the work of an epoch may depend on {_axes(changed)}"
-        text += f": nothing is compared across {_axes(changed)}" if is_printed else ": the ratios are of epochs"
-        example = f'`work: {{examples: "{{{changed[0].removeprefix(PARAM)}}} * 10"}}`'
-        stated = f"state it under `workload`, such as {example}, or with `--work` of `raybench run`"
-        remedy = stated if is_printed else "count the examples of an epoch"
-        yield _concerning(differing(changed), "work_not_counted", text, remedy)
-
-
-def _concerning(
-    indices: Iterable[int], code: str, text: str, remedy: str = "", could_change_best: bool = True
-) -> Caution:
-    """Return a caution on configurations."""
-    configurations = tuple(dict.fromkeys(indices))
-    return Caution(code, text, remedy, configurations=configurations, could_change_best=could_change_best)
-
-
-def _names(rows: Sequence[Configuration], indices: Sequence[int]) -> str:
-    return names_text([rows[index].label for index in indices])
-
-
-def _axes(axes: Sequence[str]) -> str:
-    return join_words(list(map(axis_label, axes)))
-
-
 def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield settings, software, machines and data in which a configuration differs from its reference."""
     differences: dict[tuple[str, ...], list[int]] = {}
+    settings: set[str] = set()
     for row in (each for each in rows if each.reference is not None and not each.is_reference):
         texts = []
         for each in changed_values(measured[row.reference or 0].completed, measured[row.index].completed):
@@ -315,11 +270,18 @@ def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured
             if each.base and each.new and not is_varied and not _FOLLOWS_DEVICE.fullmatch(each.name):
                 name = each.name if each.name.isupper() else each.name.rpartition(".")[2].replace("_", " ")
                 texts.append(f"{name} {', '.join(each.new)} instead of {', '.join(each.base)}")
+                if each.name.startswith(("settings.", PARAM)):
+                    settings.add(texts[-1])
         if texts:
             differences.setdefault(tuple(texts), []).append(row.index)
     for listed, indices in differences.items():
         one = len(indices) == 1
-        who = f"{rows[indices[0]].label} also differs" if one else f"{len(indices)} configurations also differ"
+        who = (
+            f"configuration {rows[indices[0]].label} also differs"
+            if one
+            else f"{len(indices)} configurations also differ"
+        )
         text = f"{who} from {'its reference' if one else 'their references'} in {names_text(listed)}"
-        waits = any(each.startswith("OMP_WAIT_POLICY") for each in listed)  # it can change a time by a multiple
-        yield _concerning(indices, "other_conditions", text, "run all with one value" if waits else "", waits)
+        # Settings of training, and this variable, can change a time by a multiple.
+        decides = any(each in settings or each.startswith("OMP_WAIT_POLICY") for each in listed)
+        yield concerning(indices, text, "run all with one value" if decides else "", decides, "other_conditions")

@@ -10,11 +10,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from statistics import NormalDist
+from typing import NamedTuple
 
+from raybench.analysis.best import ranking
 from raybench.analysis.intervals import Estimate
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import TIME, Measured, measure_all
 from raybench.analysis.ratios import compared
+from raybench.core.cell import ANCHOR, BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label
 from raybench.core.repeats import Progress, RepeatRule, percent, spread
 from raybench.core.text import names_text
@@ -33,8 +37,37 @@ class Certainty(IntEnum):
     FINAL = 2
 
 
-IsCertain = Callable[[Measured, Measured, GridRequest], Certainty]
+class Look(NamedTuple):
+    """A look at a comparison: whether it is certain enough, and its largest number of repeats."""
+
+    certainty: Certainty
+    most: int
+
+
+IsCertain = Callable[[Measured, Measured, GridRequest], Look]
 """How certain a comparison of a configuration with its reference is, in the grid of a request."""
+
+LOOK_FACTOR = 1.85
+"""Factor of the levels of repeated looks: with it, a slow-down of exactly the limit is kept in 5% of comparisons."""
+
+
+def look_level(repeats: int, most: int) -> float:
+    """Return the level of a one-sided test at a look, by O'Brien and Fleming: strict at first, nearly 5% at last."""
+    return NormalDist().cdf(-LOOK_FACTOR * math.sqrt(max(1.0, most / repeats)))
+
+
+def _compared(
+    measured: Sequence[Measured], matching: Matching, request: GridRequest
+) -> Iterator[tuple[Measured, Measured]]:
+    """Yield each configuration with the one that it is compared with; of versions, the new one with the others."""
+    if not request.limits:
+        for own, reference in zip(measured, matching.references, strict=True):
+            if reference not in (None, own.index):
+                yield own, measured[reference or 0]
+        return
+    by_axes = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
+    for version in (BASE, ANCHOR):
+        yield from ((measured[new], measured[base]) for new, base in by_axes.sets(VERSION_AXIS, NEW, version))
 
 
 def progress(
@@ -45,15 +78,15 @@ def progress(
     if rule is None:
         return []
     found, is_final = [], False
-    for own, reference in zip(measured, matching.references, strict=True):
-        if reference in (None, own.index) or request.cells[own.index].skip:
+    for own, other in _compared(measured, matching, request):
+        if request.cells[own.index].skip:
             continue
-        other = measured[reference or 0]
         estimate, repeats = compared(own, other, TIME), [{run.repeat for run in each.ended} for each in (own, other)]
         half, needed, count = estimate.half if estimate else None, None, len(set.intersection(*repeats))
         if estimate and estimate.alone:  # more repeats say nothing about other machines of these models
             estimate = estimate.alone
-        reached = is_certain(own, other, request) if is_certain else _is_narrow(estimate, rule)
+        narrow = Look(_is_narrow(estimate, rule), rule.at_most)
+        reached, most = is_certain(own, other, request) if is_certain else narrow
         is_final |= reached is Certainty.FINAL and count >= rule.at_least
         if estimate and half is not None:
             away = abs(estimate.value)
@@ -62,7 +95,8 @@ def progress(
             needed = None if is_certain and _is_narrow(estimate, rule) else estimate.repeats_until(margin, count)
         label = configuration_label(own.axes, matching.axes) or request.workload
         cells = request.cells[own.index], request.cells[other.index]
-        ids, own_rule = (cells[0].cell_id, cells[1].cell_id), replace(rule, at_most=min(each.repeats for each in cells))
+        most = min(most, *(each.repeats for each in cells))
+        ids, own_rule = (cells[0].cell_id, cells[1].cell_id), replace(rule, at_most=most)
         width = None if half is None else math.expm1(half)
         found.append(Progress(label, ids, count, width, bool(reached), needed, own_rule))
     return [replace(each, reached=True) for each in found] if is_final else found
@@ -71,7 +105,7 @@ def progress(
 def progress_of(attempts: Sequence[Run], request: GridRequest, is_certain: IsCertain | None = None) -> list[Progress]:
     """Return how far each comparison is, from the attempts so far."""
     measured, _ = measure_all(attempts, request)
-    return progress(measured, Matching(measured, request.baseline), request, is_certain)
+    return progress(measured, Matching(measured, request.baseline, ranking(measured)), request, is_certain)
 
 
 def _is_narrow(estimate: Estimate | None, rule: RepeatRule) -> Certainty:
@@ -92,7 +126,7 @@ def needed_repeats(progress: Iterable[Progress], request: GridRequest) -> Mappin
     needed = {cell.cell_id: min(request.rule.at_least, cell.repeats) for cell in request.cells}
     for each in progress:
         for cell in () if each.is_settled else each.cells:
-            needed[cell] = max(needed[cell], each.tried + 1)
+            needed[cell] = max(needed[cell], each.rule.look_after(each.tried))
     return needed
 
 

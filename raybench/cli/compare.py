@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from raybench.errors import UsageError
 
 if TYPE_CHECKING:
     from raybench.analysis.compare import Comparison, Limits
-    from raybench.analysis.measured import Source
 
     Files = Mapping[Path | None, Callable[[Comparison], str]]
 
@@ -34,7 +33,7 @@ Examples:
 Exit status:
   0    keep: no configuration is slower, or of lower quality, than the limits
   4    discard: one is, or has no result in NEW
-  5    undecided: more repeats are needed
+  5    undecided: more repeats are needed, or nothing comparable was measured
   2    wrong use
 with --interleave also 1 and 3 of `raybench grid`, and 130.
 """
@@ -68,6 +67,12 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     help="The accepted increase of a configuration's time.",
 )
 @click.option(
+    "--max-slowdown-total",
+    callback=fraction,
+    metavar="PERCENT",
+    help="The same of a whole run, with start-up and evaluation.  [default: that of --max-slowdown]",
+)
+@click.option(
     "--max-quality-loss",
     callback=fraction,
     metavar="PERCENT",
@@ -75,11 +80,18 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 )
 @click.option(
     "--quality",
-    "metric",
-    default="",
-    metavar="METRIC",
-    help="Keep NEW only if this metric is shown to lose less than --max-quality-loss.",
+    "metrics",
+    multiple=True,
+    metavar="METRIC[=PERCENT]",
+    help="Keep NEW only if this metric is shown to lose less than --max-quality-loss, or PERCENT. Repeatable.",
 )
+@click.option(
+    "--anchor",
+    metavar="FIRST",
+    help="The version at the start of a chain of changes, as BASE: NEW is also compared with it.",
+)
+@opt.option(ReportOptions, "lower_is_better")
+@opt.option(ReportOptions, "higher_is_better")
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the comparison as JSON; - writes to the terminal."
@@ -92,6 +104,11 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
     is_flag=True,
     help="BASE and NEW are grid files: run both in one grid, NAME~compare, in which their runs alternate.",
 )
+@click.option(
+    "--metrics-of-base",
+    is_flag=True,
+    help="Read the output of all versions of a command by the patterns of BASE, if those of the files differ.",
+)
 @opt.options(
     GridOptions,
     *("set", "where", "repeats", "until", "rerun", "retry", "keep_going", "tracking", "checks", "address"),
@@ -102,12 +119,17 @@ def command(
     results: Path,
     grid: str | None,
     max_slowdown: float,
+    max_slowdown_total: float | None,
     max_quality_loss: float | None,
-    metric: str,
+    metrics: Sequence[str],
+    anchor: str | None,
+    lower_is_better: tuple[str, ...],
+    higher_is_better: tuple[str, ...],
     strict: bool,
     data: Path | None,
     markdown: Path | None,
     interleave: bool,
+    metrics_of_base: bool,
     options: GridOptions,
 ) -> int:
     """Compare one grid in BASE with the same grid in NEW, measured after a change.
@@ -117,25 +139,44 @@ def command(
     are matched by their values on the axes. If the grid has a target, times to it are compared.
 
     A configuration is slower if its mean time has increased by more than the limit and, by a one-sided test at 5%, has
-    increased at all. With 7 repeats and a limit of 5%, a true increase of 3% is called slower in about 15% of cases.
+    increased at all. With a limit of 5%, a true increase of 3% is called slower in up to 23% of cases. Also compared:
+    whole runs, every metric of validation data, and the numbers of epochs and examples.
 
     With --interleave, BASE and NEW are files of the same grid in two folders of code, or with two environments. Their
-    runs alternate, so that a change of the machine affects both alike. They are repeated 4 to 10 times until there is a
-    verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count. Without --interleave,
-    the machine may have changed between the two measurements. The options after --interleave apply only with it.
+    runs alternate, so that a change of the machine affects both alike. They are repeated 4 to 10 times (up to 20 if
+    noisy) until there is a verdict, unless --repeats or --until says otherwise; the files' own `repeats` do not count.
+    Without --interleave, the machine may have changed between the two measurements. The options after --interleave
+    apply only with it.
     """
     from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import Limits, as_versions, compare
+    from raybench.reporting.build import one_grid
     from raybench.reporting.comparison import as_json, as_markdown
+    from raybench.results.grid_request import request_of_runs
 
     _check_options(interleave)
-    limits = Limits(max_slowdown, metric, max_quality_loss, strict)
+    limits = Limits(max_slowdown, max_slowdown_total, _kept(metrics), max_quality_loss, strict)
+    directions = ReportOptions(lower_is_better=lower_is_better, higher_is_better=higher_is_better).directions
     files = {data: as_json, markdown: as_markdown}
+    names = [base, new, *([anchor] if anchor and anchor != base else [])]
     if interleave:
-        return _run_both(base, new, limits, files, replace(options, results=results))
-    comparison = compare(Grid(*as_versions(*(_source(each, results, grid) for each in (base, new)))), limits)
+        return _run_all(names, limits, files, metrics_of_base, replace(options, results=results), directions)
+    found = [one_grid([each], results, grid=grid) for each in names]
+    sources = ((each.runs, each.request or request_of_runs(str(each.name), each.runs)) for each in found)
+    runs, request = as_versions(*sources)
+    request = replace(request, higher_is_better={**request.higher_is_better, **directions})
+    warnings = [text for each in found if each.history for text in each.history.warnings]
+    comparison = compare(Grid(runs, request), limits, is_complete=True, warnings=warnings)
     _show(comparison, files)
     return STATUSES[comparison.decision]
+
+
+def _kept(metrics: Sequence[str]) -> dict[str, float | None]:
+    """Return the metrics of `--quality`, each with its limit."""
+    texts = [each.partition("=") for each in metrics]
+    context = click.get_current_context()
+    option = next(each for each in context.command.params if each.name == "metrics")
+    return {name.strip(): fraction(context, option, limit or None) for name, _, limit in texts}
 
 
 def _check_options(interleave: bool) -> None:
@@ -148,28 +189,35 @@ def _check_options(interleave: bool) -> None:
             raise UsageError(f"{option} has no effect {kind} --interleave; remove {option}")
 
 
-def _source(source: str, results: Path, grid: str | None) -> Source:
-    """Return the attempts and the request of one grid in a source."""
-    from raybench.reporting.build import one_grid
-    from raybench.results.grid_request import request_of_runs
-
-    found = one_grid([source], results, grid=grid)
-    return found.runs, found.request or request_of_runs(str(found.name), found.runs)
-
-
-def _run_both(base: str, new: str, limits: Limits, files: Files, options: GridOptions) -> int:
-    """Run both versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
+def _run_all(
+    sources: Sequence[str],
+    limits: Limits,
+    files: Files,
+    has_metrics_of_base: bool,
+    options: GridOptions,
+    directions: Mapping[str, bool],
+) -> int:
+    """Run all versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
+    from raybench.config.values import VERDICT
+    from raybench.core.cell import ANCHOR, BASE, NEW
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
-    from raybench.planning.versions import compared
+    from raybench.planning.versions import compared, with_more_looks
     from raybench.sources import TWO_SCRIPTS
 
-    for source in (base, new):
+    for source in sources:
         if not source.endswith((".yaml", ".yml")):
             raise UsageError(f"{source}: --interleave runs two grid files; two scripts: {TWO_SCRIPTS}")
+    for key, is_higher in (("lower_is_better", False), ("higher_is_better", True)):
+        names = [name for name, value in directions.items() if value is is_higher]
+        options = replace(options, set=(*options.set, *([f"{key}=[{', '.join(names)}]"] if names else ())))
     if options.repeats is None and not any(change.startswith("repeats") for change in options.set):
-        options = replace(options, until=options.until or "verdict")
-    spec = compared([requested_grid(Path(source), options) for source in (base, new)])
+        options = replace(options, until=options.until or VERDICT)
+    first, second, *further = (requested_grid(Path(source), options) for source in sources)
+    specs = [first, *further, second]
+    if options.until == VERDICT and options.repeats is None:
+        specs = [with_more_looks(each) for each in specs]
+    spec = compared(specs, (BASE, ANCHOR, NEW) if further else (BASE, NEW), has_metrics_of_base)
     executor = make_executor(options.address)  # measures the load of other programs during the slow imports
     from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import compare

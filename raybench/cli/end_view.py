@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 from raybench.cli.console import page, print_lines
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
 from raybench.core.identity import is_inline
 from raybench.core.options import RESULTS
+from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.planning.plan import skip_lines
@@ -86,6 +88,13 @@ def _trouble(group: Sequence[Run], outcome: Outcome) -> str:
     return "\n  ".join(lines)
 
 
+def _again(statuses: Sequence[str]) -> str:
+    """The same command that runs trials with these statuses again; an option after a program would be the program's."""
+    _, verb, *rest = sys.argv
+    options = [word for status in statuses for word in ("--retry", status)]
+    return mask(shlex.join(["raybench", verb, *options, *rest]))
+
+
 def _report_command(outcome: Outcome) -> str:
     """The command that shows the report again."""
     is_default = outcome.folder.parent == RESULTS.absolute()
@@ -126,7 +135,6 @@ def _next(outcome: Outcome) -> list[str]:
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:
-        retry_options = " ".join(f"--retry {status}" for status in retried)
-        edited = " (not needed after editing your code)" if outcome.plan.workload.files else ""
-        lines.append(f"After fixing the cause, run the same command with {retry_options}{edited}.")
+        edited = " (after editing your code, without --retry)" if outcome.plan.workload.files else ""
+        lines.append(f"After fixing the cause{edited}: {_again(retried)}")
     return lines

@@ -16,6 +16,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from raybench.analysis.ratios import is_accuracy
 from raybench.checks import weight_decay
 from raybench.checks.pretrial import decay_warning
 from raybench.cli.cell_table import hardware_texts, size_text
@@ -23,6 +24,7 @@ from raybench.cli.console import Terminal, print_text
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import EPOCH_SEEN, ERROR, OUTPUT, Event
+from raybench.core.job import MOST_FRACTION
 from raybench.core.ledger import training_s
 from raybench.core.memory import format_bytes
 from raybench.core.repeats import Progress
@@ -33,7 +35,7 @@ from raybench.execution.progress import ProgressListener
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
-from raybench.reporting.words import is_accuracy, metric_name, metric_text, rate_number, seconds_text
+from raybench.reporting.words import metric_name, metric_text, rate_number, seconds_text
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 from raybench.results.run_table import latest, main_metric
@@ -66,7 +68,7 @@ def trouble(status: str | None, error: Mapping[str, Any]) -> str:
 
 def quality_text(name: str, value: float) -> str:
     """A metric as text: `accuracy 97.50%`, `loss 0.123`; the validation set's without its name."""
-    is_percent = is_accuracy(name) and 1 < value <= 100
+    is_percent = is_accuracy(name) and MOST_FRACTION < value <= 100
     return f"{metric_name(name).removeprefix('val/')} {metric_text(name, value / 100 if is_percent else value)}"
 
 

@@ -67,7 +67,8 @@ def command(
     Several are combined: a run that is in two of them counts once.
     """
     if over:
-        if options.baseline or options.prices or options.unit or options.these_machines or full or everything:
+        changes = (options.baseline, options.prices, options.unit, options.directions, options.these_machines)
+        if any(changes) or full or everything:
             raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
         return _over(sources, options, html, data)
     from raybench.cli.console import page as terminal

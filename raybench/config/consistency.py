@@ -23,6 +23,8 @@ MAX_TRIALS = 10_000
 
 def contradictions(spec: GridSpec) -> Iterator[Finding]:
     """Yield every contradiction in a grid whose single values are valid."""
+    if spec.name.lower() in ("mlflow.db", "mlartifacts"):
+        yield ("name",), "is that of MLflow's files in the results folder; choose a different name"
     for path, name, _ in spec.given():
         if name in spec.axes and path[0] not in ("axes", "include"):
             yield path, "both an axis and a fixed value; remove one"

@@ -235,7 +235,8 @@ class GridSpec(CellSettings):
     )
     currency: v.Text = key("The currency of all prices of the grid.", "EUR", "USD")
     baseline: Entry = key(
-        "Baseline values. Each configuration is compared with the one that has them and otherwise the same settings.",
+        "Each configuration is compared with the one that has these values and otherwise the same settings; without, "
+        "the best of each device.",
         {"device": "cpu"},
         {},
     )
@@ -247,6 +248,17 @@ class GridSpec(CellSettings):
         "training data, else val/accuracy.",
         "val/loss",
         None,
+    )
+    lower_is_better: list[v.Text] = key(
+        "Metrics of which less is better, if their names do not say it ([guesses](checks.md#guesses)).",
+        ["val/gap"],
+        [],
+    )
+    higher_is_better: list[v.Text] = key("The same of which more is better.", ["val/quality"], [])
+    max_quality_loss: v.Percentage = key(
+        "If the fastest loses more quality (of an accuracy: points), the fastest that does not is named, too.",
+        "0.5%",
+        "1%",
     )
     unit: v.Text | None = key(
         "The unit of rates and prices, which the trials count; by default one that all of them count, else examples.",
@@ -392,6 +404,11 @@ class GridSpec(CellSettings):
             path = python_of(key) if key in RECIPES else user_path(key)
             if path and (python := path / "bin" / "python" if path.is_dir() else path).exists():
                 yield python
+
+    @property
+    def directions(self) -> dict[str, bool]:
+        """Whether more of a metric is better, as far as the grid says it."""
+        return dict.fromkeys(self.lower_is_better, False) | dict.fromkeys(self.higher_is_better, True)
 
     @property
     def versions(self) -> Mapping[str, GridSpec]:

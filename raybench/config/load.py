@@ -18,7 +18,7 @@ from raybench.config.setting_types import Settings
 from raybench.config.yaml_document import Document, Place, dotted, read_yaml
 from raybench.config.yaml_document import Path as Steps
 from raybench.core.files import PACKAGE
-from raybench.errors import GridFileError, Problem, near_file
+from raybench.errors import GridFileError, Problem, close, near_file
 
 MAX_BYTES = 256 * 1024
 
@@ -137,7 +137,9 @@ def _read(path: Path) -> str:
             raise _error(path, f"is a Python file; {hint}")
         if not path.exists():
             is_shipped = (shipped_grids() / path.name).is_file()
-            hint = f"; the grid that comes with raybench is `{path.stem}`" if is_shipped else near_file(path)
+            names = [] if path.parent.name else [file.stem for file in shipped_grids().glob("*.yaml")]
+            near = f"; {shipped}" if (shipped := close(path.stem, names)) else ""
+            hint = f"; the grid that comes with raybench is `{path.stem}`" if is_shipped else near_file(path) or near
             raise _error(path, f"no such file{hint}")
         if path.stat().st_size > MAX_BYTES:
             raise _error(path, f"is larger than {MAX_BYTES // 1024} KiB; name a grid file")

@@ -10,24 +10,29 @@ from pathlib import Path
 from typing import Self
 
 from raybench.core.cell import CellDevice
+from raybench.core.origin import Origin
 from raybench.core.text import names_text
 from raybench.devices import hosted
 from raybench.errors import FileError, Problem, UsageError, close, near_file, nearest
-from raybench.results.grid_request import GridRequest, models_of_devices
+from raybench.results.grid_request import GridRequest
 from raybench.results.run_table import Run
 
-NAMES = ("device", "model")
-"""Columns with the name of a device: either may have its name in the grid or its model."""
+NAMES = ("device", "model", "kind")
+"""Columns with the name of a device: any of them may have its name in the grid, its model or its kind."""
 
 COLUMNS = (*NAMES, "price_per_hour", "source", "date", "currency")
 
 
 @dataclass(frozen=True)
 class Price:
-    """The price of an hour of a device, and where it comes from: `lambda.ai, 2026-11-20`."""
+    """The price of an hour of a device, and where it comes from: `lambda.ai, 2026-11-20`.
+
+    `origin` is `ASSUMED` if it is that of a kind of accelerators, of whatever model.
+    """
 
     per_hour: float
     source: str
+    origin: Origin = Origin.SAID
 
     def of_all(self, device: CellDevice) -> Price:
         """Return the price of all accelerators of a trial or, if it computes on the host, of all its machines."""
@@ -103,36 +108,42 @@ class PriceList:
         return cls(path, prices, currency or "")
 
     def price(self, name: str | None, device: CellDevice, own: Price | None, currency: str) -> Price | None:
-        """Return the price of a device by its model, else by its name in the grid.
+        """Return the price of a device by its name in the grid, else its model, else its kind.
 
         If the file has none, it is its own, unless that is in a different currency.
         """
         known = {each.casefold(): price for each, price in self.prices.items()}
-        for text in (device.model, name):
+        for text in (name, device.model, device.kind):
             if isinstance(text, str) and text.casefold() in known:
-                return known[text.casefold()].of_all(device)
+                is_kind = text == device.kind and not hosted(text)
+                price = known[text.casefold()].of_all(device)
+                return replace(price, origin=Origin.ASSUMED) if is_kind else price
         return None if self.currency and self.currency != currency else own
 
     def applied(self, request: GridRequest, attempts: Iterable[Run]) -> tuple[GridRequest, str]:
         """Return a request with these prices, and a note on those that match no device of it."""
         runs = {run.cell_id: run for run in attempts if run.cell}
         cells, devices = [], []
-        several = models_of_devices(request, runs.values())
         for cell in request.cells:
             run = runs.get(cell.cell_id)
             name = run.profile if run and run.profile else cell.axes.get("device")
-            device = run.cell.device if run else cell.content.device
-            devices.append((None if name in several else name, device))
-            own = None if cell.price_per_hour is None else Price(cell.price_per_hour, cell.price_source)
+            devices.append((name, run.cell.device if run else cell.content.device))
+            own = (
+                None
+                if cell.price_per_hour is None
+                else Price(cell.price_per_hour, cell.price_source, cell.price_origin)
+            )
             price = self.price(*devices[-1], own, request.currency)
-            per_hour, source = (price.per_hour, price.source) if price else (None, "")
-            cells.append(replace(cell, price_per_hour=per_hour, price_source=source))
+            per_hour, source, origin = (
+                (price.per_hour, price.source, price.origin) if price else (None, "", Origin.SAID)
+            )
+            cells.append(replace(cell, price_per_hour=per_hour, price_source=source, price_origin=origin))
         currency = self.currency or request.currency
         return replace(request, cells=cells, currency=currency), self.unused(devices)
 
     def unused(self, devices: Iterable[tuple[str | None, CellDevice]]) -> str:
         """Return a note on the prices that match none of the devices, each with its name; empty if all do."""
-        known = [text for name, each in devices for text in (name, each.model) if isinstance(text, str)]
+        known = [text for name, each in devices for text in (name, each.model, each.kind) if isinstance(text, str)]
         names = [name for name in self.prices if name.casefold() not in map(str.casefold, known)]
         if not names:
             return ""

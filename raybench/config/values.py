@@ -78,6 +78,8 @@ Certainty = Annotated[
 ]
 """When a comparison needs no more repeats."""
 
+Percentage = Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$"), expected("a percentage such as 1%")]
+
 Param = Annotated[bool | int | float | str, expected("a number, a text, true or false")]
 """A value of a parameter of the user's own training function or command."""
 

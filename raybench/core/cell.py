@@ -12,10 +12,11 @@ from functools import cache, cached_property
 from typing import Any, Self, get_type_hints
 
 from raybench.core import identity
+from raybench.core.secret_masking import masked
 from raybench.core.settings import MISSING, Settings, is_of_type
 
-BASE, NEW = "base", "new"
-"""The versions that a comparison runs in one grid."""
+BASE, NEW, ANCHOR = "base", "new", "anchor"
+"""The versions that a comparison runs in one grid; the anchor is the first of a chain of changes."""
 
 VERSION_AXIS = "version"
 """The axis of the versions in that grid."""
@@ -155,6 +156,10 @@ class Cell:
     def to_json(self) -> dict[str, Any]:
         """The cell as plain values, without missing values and defaults."""
         return _written(self)
+
+    def without_secrets(self) -> Self:
+        """The cell as it is stored; its id stays that of the real values."""
+        return self if self.params is MISSING else replace(self, params=masked(self.params))
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> Self:

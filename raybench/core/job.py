@@ -11,6 +11,9 @@ from typing import Any, Self
 from raybench.core.cell import COMMAND, Cell
 from raybench.core.settings import Settings
 
+MOST_FRACTION = 1 + 1e-3
+"""Largest value of a fraction, as sums of rounded numbers may exceed 1."""
+
 SUM_OVER_REPLICAS = "sum_over_replicas"
 """The decay rule of a published tutorial: each replica adds the decay, and the gradients are summed."""
 
@@ -49,7 +52,7 @@ class Target:
         """Return whether a value of its metric reaches the target; NaN does not."""
         if math.isnan(value):
             return False
-        if value > 1 and self.is_accuracy and not self.in_percent:
+        if value > MOST_FRACTION and self.is_accuracy and not self.in_percent:
             value /= 100
         if self.at_least is not None and value < self.at_least:
             return False
@@ -71,7 +74,7 @@ class StopRule:
     def ends_with(self, metrics: Mapping[str, float]) -> bool:
         """Return whether an epoch's metrics reach the target; an accuracy of 1 only after one below 1."""
         value = metrics.get(self._target.metric, math.nan)
-        if self._needs_fraction and value > 1:
+        if self._needs_fraction and value > MOST_FRACTION:
             at_least, at_most = self._target.at_least, self._target.at_most
             key, bound = ("at_most", at_most or 0.0) if at_least is None else ("at_least", at_least)
             raise ValueError(

@@ -122,7 +122,7 @@ class SharedOptions:
     )
     prices: str | Path | None = option(  # noqa: RUF009
         None,
-        "CSV of prices that replace the grid's: device (name or model), price_per_hour; optional: source, date, "
+        "CSV of prices that replace the grid's: device (name, model or kind), price_per_hour; optional: source, date, "
         "currency.",
         metavar="FILE",
     )
@@ -253,4 +253,15 @@ class ReportOptions(SharedOptions):
         repeatable=True,
     )
     unit: str = option("", "The unit of rates and prices, such as tokens.", metavar="NAME")
+    lower_is_better: Collection[str] = option(
+        (), "Metrics of which less is better, if their names do not say it.", metavar="METRIC", repeatable=True
+    )
+    higher_is_better: Collection[str] = option(
+        (), "Metrics of which more is better, if their names do not say it.", metavar="METRIC", repeatable=True
+    )
     these_machines: bool = option(False, THESE_MACHINES)
+
+    @property
+    def directions(self) -> dict[str, bool]:
+        """Whether more of a metric is better, as far as they say it."""
+        return dict.fromkeys(self.lower_is_better, False) | dict.fromkeys(self.higher_is_better, True)

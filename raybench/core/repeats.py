@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from raybench.core.text import plural
 
+FEW_REPEATS, LOOKS = 10, (4, 6, 8, 10, 13, 16, 20)
+"""Up to so many repeats of a comparison of versions, its results are looked at after each; of more, after these."""
+
 
 @dataclass(frozen=True)
 class RepeatRule:
@@ -25,6 +28,11 @@ class RepeatRule:
     def half(self) -> float:
         """The half-width as a difference of logs; 0 for a verdict."""
         return math.log1p(self.until or 0.0)
+
+    def look_after(self, tried: int) -> int:
+        """The number of repeats after which the results are looked at next."""
+        has_few = self.until is not None or self.at_most <= FEW_REPEATS
+        return tried + 1 if has_few else next((look for look in LOOKS if look > tried), tried + 1)
 
 
 @dataclass(frozen=True)

@@ -73,10 +73,15 @@ def sweep() -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder; the next sweep tries again if a process that just ends has written there meanwhile."""
-    shutil.rmtree(path, ignore_errors=True)
-    with suppress(OSError):  # usually because it is gone
-        (path / LOCK).touch(mode=0o600)
+    """Remove a folder, its lock last: if this process is killed, or others write there, the next sweep goes on."""
+    with suppress(OSError):
+        for entry in path.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != LOCK:
+                entry.unlink()
+        if [entry.name for entry in path.iterdir()] == [LOCK]:
+            shutil.rmtree(path)
 
 
 def _take(lock: int) -> bool:

@@ -123,6 +123,7 @@ def run_trial(
             with suppress(OSError):  # full disk: its output goes to the server's output
                 redirect_output(Path(job.folder) / OUTPUT)
             faulthandler.enable()
+            faulthandler.register(signal.SIGUSR1, all_threads=False)  # the supervisor asks where a trial hangs
             memory.limit(job.memory_limit)
             record(job, lambda event: send_event(connection, event), Ledger(start_ns, loading_s=imported_s))
         # Exceptions that are not a trial's failure in the driver's process are one here: Ctrl-C does not reach this

@@ -33,8 +33,8 @@ from raybench.monitoring import Monitor
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.failure import end_event
 from raybench.trial.kept_output import cut_output
-from raybench.trial.launch_ranks import ranks_of
-from raybench.trial.program import TERMINATION_SECONDS, rank_of
+from raybench.trial.launch_ranks import STACK_SECONDS, ranks_of, timeout_error
+from raybench.trial.program import TERMINATION_SECONDS, rank_of, status_of
 from raybench.trial.record import append_event, shortened
 
 START_TIMEOUT = 300.0
@@ -182,10 +182,13 @@ class ForkServer:
                 output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
                 yield self._end_event(job, *classify_exit(code, job, oom_kills() > oom_count, peak, output), start_s)
         except _OutOfBounds as bounds:
+            error = bounds.error
+            if pid and bounds.status == TrialStatus.TIMEOUT and not has_others:
+                error = timeout_error(job, {0: _stack(pid, Path(job.folder) / OUTPUT)})
             if pid:
                 _kill_session(pid)
             code = self._wait_for_exit()
-            yield self._end_event(job, bounds.status, bounds.error, start_s)
+            yield self._end_event(job, bounds.status, error, start_s)
         except OSError:
             error = {"type": "TemplateGone", "message": "the process that starts trials has ended"}
             yield self._end_event(job, TrialStatus.LOST, error, start_s)
@@ -233,6 +236,16 @@ class ForkServer:
         with contextlib.suppress(OSError):  # the receiver of the event keeps it too
             append_event(folder, event)
         return shortened(event)
+
+
+def _stack(pid: int, output: Path) -> str | None:
+    """What `faulthandler` writes of a trial to its output; None if a signal has stopped it."""
+    if status_of(pid)[0] == "T":
+        return None
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGUSR1)
+    time.sleep(STACK_SECONDS)
+    return tail(output, LONG_TAIL).rpartition("Stack (most recent call first):")[2]
 
 
 def _check_memory(server: int, job: Job, trial: int) -> None:

@@ -62,13 +62,18 @@ class NvidiaSensors(_Gpus):
     """The sensors of some NVIDIA GPUs (`raybench.monitoring.sampler`)."""
 
     def read(self) -> list[dict[str, Any]]:
-        """The reasons for reduced clocks of each GPU, as `throttled`, if it reports them."""
+        """The reasons for reduced clocks of each GPU, as `throttled`, and `busy`: the share of the last second or less.
+
+        A GPU counts as busy while any kernel runs on it. What it does not report is left out.
+        """
         values: list[dict[str, Any]] = []
         for name, gpu in self._gpus.items():
             values.append({"id": name})
             with suppress(self._nvml.NVMLError):
                 bits = int(self._nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
                 values[-1]["throttled"] = [reason for bit, reason in REASONS.items() if bits & bit]
+            with suppress(self._nvml.NVMLError):
+                values[-1]["busy"] = int(self._nvml.nvmlDeviceGetUtilizationRates(gpu).gpu) / 100
         return values
 
 

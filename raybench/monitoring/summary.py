@@ -100,7 +100,7 @@ def _mean(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
-    """The share of throttled time of each GPU, by reason."""
+    """The share of throttled time of each GPU, by reason, and of the time in which it worked."""
     by_gpu: dict[str, list[tuple[Sample, float]]] = {}
     for sample, seconds in weighted:
         for gpu in sample.get("gpus", ()):
@@ -113,4 +113,6 @@ def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
             for reasons, seconds in throttled:
                 shares.update(dict.fromkeys(reasons, seconds / total_s))
             summaries[-1]["throttled"] = {reason: round(share, 3) for reason, share in sorted(shares.items())}
+        if busy := _values(readings, "busy"):
+            summaries[-1]["busy"] = _mean(busy)
     return summaries

@@ -19,6 +19,8 @@ from raybench.config import GridSpec, wrong_settings
 from raybench.core.cell import BASE, VERSION_AXIS, ComparedVersion
 from raybench.core.identity import canonical, digest, is_smoke, trial_id
 from raybench.core.labels import configuration_label
+from raybench.core.origin import Origin
+from raybench.core.secret_masking import masked
 from raybench.core.settings import MISSING
 from raybench.core.text import format_value, join_words, plural
 from raybench.devices import hosted
@@ -95,7 +97,7 @@ class Plan:
         """Label of a trial: `gpu, batch 128, decay 5e-4, repeat 2`, with the values that vary in the grid."""
         cell, axes = trial.cell, dict.fromkeys([*(["device"] if with_device else []), *self.varied])
         device = self.device_names.get(cell.cell_id, cell.profile)
-        configuration = configuration_label({**cell.axes, "device": device}, axes)
+        configuration = configuration_label(masked({**cell.axes, "device": device}), axes)
         repeat = f", repeat {trial.repeat + 1}" if cell.repeats > 1 else ""
         return (configuration or f"{cell.content.shown_name} on {device}") + repeat
 
@@ -338,6 +340,7 @@ def request_of(plan: Plan) -> GridRequest:
                 cell.content,
                 cell.request_id,
                 cell.price.source if cell.price else "",
+                cell.price.origin if cell.price else Origin.SAID,
             )
             for cell in plan.cells
         ],
@@ -346,10 +349,12 @@ def request_of(plan: Plan) -> GridRequest:
         target=spec.target.plain() if spec.target else None,
         budget=spec.budget.amount if spec.budget else {},
         metric=spec.metric or (spec.target.metric if spec.target else plan.workload.first_metric),
+        higher_is_better=spec.directions,
         unit=spec.unit or "",
         description=spec.description or "",
         text=spec.source_text or "",
         part=part if plan.left_out else "",
         currency=spec.price_currency,
         rule=spec.rule,
+        max_quality_loss=float(spec.max_quality_loss[:-1]) / 100,
     )

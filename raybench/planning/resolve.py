@@ -20,6 +20,7 @@ from raybench.core.cell import (
     ComparedVersion,
 )
 from raybench.core.identity import digest
+from raybench.core.origin import Origin
 from raybench.core.settings import MISSING, PARAM, SETTINGS
 from raybench.devices import frameworks, hosted
 from raybench.devices.energy import energy_problem
@@ -29,7 +30,6 @@ from raybench.errors import WorkloadError, nearest
 from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import NeedsNode, Placement, ResourceRequest, devices_and_replicas, find_placements
-from raybench.results.grid_request import GRID_FILE
 from raybench.results.run_table import price_of
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import arithmetic, fill
@@ -167,8 +167,11 @@ class Resolver:
         )
 
     def _price(self, name: str, device: CellDevice) -> Price | None:
-        per_hour = self._spec.profile(name).price_per_hour
-        own = None if per_hour is None else Price(per_hour, GRID_FILE).of_all(device)
+        profile, model = self._spec.profile(name), str(device.model or "").casefold()
+        is_of_model = hosted(profile.kind) or profile.accelerator_type or not model or name.casefold() in model
+        origin = Origin.SAID if is_of_model else Origin.ASSUMED
+        per_hour = profile.price_per_hour
+        own = None if per_hour is None else Price(per_hour, "the grid file", origin).of_all(device)
         return self._spec.prices.price(name, device, own, self._spec.currency)
 
     def _flops(self, resolved: Mapping[str, Any]) -> ModelFlops | None:

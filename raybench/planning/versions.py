@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raybench.config import GridSpec
+from raybench.config import GridSpec, Repeats
 from raybench.core.cell import BASE, NEW, VERSION_AXIS
 from raybench.core.identity import COMPARE
+from raybench.core.repeats import LOOKS
 from raybench.core.text import format_value
 from raybench.devices import KINDS
 from raybench.errors import UsageError
@@ -14,11 +15,30 @@ from raybench.errors import UsageError
 _MAY_DIFFER = {"name", "description", "workload", "inputs", "environment", "tracking_uri", "baseline"}
 
 
-def compared(specs: Sequence[GridSpec], names: Sequence[str] = (BASE, NEW)) -> GridSpec:
+_READING = ("epoch", "begin", "time", "metrics")
+"""What a grid file says about the output of a command: a version that is read otherwise shows other numbers."""
+
+
+def with_more_looks(spec: GridSpec) -> GridSpec:
+    """Return a grid whose comparisons have as many repeats as noisy versions need (`raybench.core.repeats.LOOKS`)."""
+    if not isinstance(spec.repeats, Repeats):
+        return spec
+    return spec.model_copy(update={"repeats": spec.repeats.model_copy(update={"at_most": LOOKS[-1]})})
+
+
+def compared(
+    specs: Sequence[GridSpec], names: Sequence[str] = (BASE, NEW), has_metrics_of_first: bool | None = None
+) -> GridSpec:
     """Return the grid that runs each cell with the code, the command and the environments of every version.
 
     What concerns the whole grid, such as the MLflow store, is that of the last; the others are compared with the first.
+
+    Args:
+        has_metrics_of_first: whether the output of all commands is read by the patterns of the first; otherwise they
+            must have the same. None: each is read by its own, as are commands of different programs.
     """
+    if has_metrics_of_first is not None:
+        specs = [specs[0], *(_read_as(spec, specs[0], has_metrics_of_first) for spec in specs[1:])]
     devices = sorted({device for spec in specs for device in spec.devices})
     trees = [spec.model_dump(exclude=_MAY_DIFFER) for spec in specs]
     for spec, tree in zip(specs, trees, strict=True):
@@ -32,4 +52,24 @@ def compared(specs: Sequence[GridSpec], names: Sequence[str] = (BASE, NEW)) -> G
     versions = dict(zip(names, specs, strict=True))
     spec = specs[-1].model_copy(update={"name": f"{specs[-1].name}{COMPARE}", "baseline": {VERSION_AXIS: names[0]}})
     spec._versions = versions
+    return spec
+
+
+def _read_as(spec: GridSpec, first: GridSpec, has_metrics_of_first: bool) -> GridSpec:
+    """Return a grid whose command is read by the patterns of the first.
+
+    Raises:
+        UsageError: it has others, which are not to be replaced.
+    """
+    own, other = spec.workload, first.workload
+    if isinstance(own, str) or isinstance(other, str):
+        return spec
+    if has_metrics_of_first:
+        reading = {name: getattr(other, name) for name in _READING}
+        return spec.model_copy(update={"workload": own.model_copy(update=reading)})
+    for name in _READING:
+        if getattr(own, name) != getattr(other, name):
+            place = first.place(name) or "the first file"
+            remedy = "a pattern such as `(?:acc|accuracy)=([\\d.]+)` reads both; --metrics-of-base uses those of BASE"
+            raise spec.error(name, f"not the same as in {place}, so that the numbers are not comparable; {remedy}")
     return spec

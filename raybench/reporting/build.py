@@ -20,7 +20,7 @@ from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report, make_report
 from raybench.results.folder import grids_in, has_results
-from raybench.results.grid_request import GridRequest, request_of_runs, without_shared_prices
+from raybench.results.grid_request import GridRequest, request_of_runs
 from raybench.results.run_table import Run
 from raybench.results.utilization import unknown_mfu
 from raybench.sources import GridSource, load_grids
@@ -46,6 +46,7 @@ def from_attempts(
     warnings: Iterable[str] = (),
     prices: PriceList | None = None,
     unit: str = "",
+    directions: Mapping[str, bool] | None = None,
 ) -> Report:
     """Return the report of attempts.
 
@@ -56,14 +57,13 @@ def from_attempts(
         warnings: messages that are not results, such as results of checks.
         prices: prices that replace those of the request.
         unit: the unit of work instead of the request's.
+        directions: whether more of a metric is better, by name, besides what the request says.
 
     Raises:
         UsageError: no configuration has that baseline, or no run counts that unit.
     """
     attempts, warnings = list(attempts), list(warnings)
     own = {cell.cell_id for cell in request.cells}
-    request, shared = without_shared_prices(request, attempts)
-    warnings += shared
     if prices:
         request, unused = prices.applied(request, attempts)
         warnings += [unused] if unused else []
@@ -74,13 +74,14 @@ def from_attempts(
         if unit:
             raise UsageError(problem)
         warnings += [problem] if counted else []
-    request = replace(request, unit=wanted)
+    said = {**request.higher_is_better, **(directions or {})}
+    request = replace(request, unit=wanted, higher_is_better=said)
     analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
     answer = analyzed.answer(warnings)
     if request.limits:
         try:
-            decision = tuple(sentences(compare(analyzed, Limits(**request.limits))))
-        except UsageError as error:  # no run has the metric
+            decision = tuple(sentences(compare(analyzed, Limits.from_json(request.limits))))
+        except UsageError as error:  # no run has the metric, or the limits are damaged
             decision = (str(error),)
         answer = replace(answer, decision=decision)
     return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)
@@ -90,7 +91,7 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     """Return the report of a grid that was loaded (`one_grid`).
 
     Args:
-        options: its baseline, prices and unit.
+        options: its baseline, prices, unit and directions of metrics.
         everything: whether to include every configuration with results, not only those of the latest request.
     """
     options = options or ReportOptions()
@@ -114,7 +115,11 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
     request = replace(request, these_machines=options.these_machines or request.these_machines)
-    return from_attempts(attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit)
+    report = from_attempts(
+        attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
+    )
+    status = replace(report.answer.status, is_own=grid.is_folder)
+    return replace(report, answer=replace(report.answer, status=status))
 
 
 def history_warnings(history: GridHistory) -> list[str]:
@@ -207,5 +212,7 @@ def folder_of(source: str, results: Path) -> Path | None:
         raise UsageError(f"{source}: no results of the grid {name} in {results}; `raybench grid {source}` makes them")
     if path.suffix in (".yaml", ".yml", ".csv", ".zip"):
         raise UsageError(f"{source}: there is no such file")
+    if not results.is_dir():
+        raise UsageError(f"{results}: no such folder, so that there are no results of a grid {source}; see --results")
     names = grids_in(results)
     raise UsageError(f"{results}: no results of a grid {source}" + (f"; {nearest(source, names)}" if names else ""))

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
+from raybench.analysis.ratios import is_accuracy
 from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.text import format_value
@@ -14,6 +15,9 @@ from raybench.reporting import words
 from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
 from raybench.results.run_table import REPORTED
 from raybench.results.utilization import OVERHEAD
+
+EXPECTED = "to_target.expected"
+"""The path of the time to the target."""
 
 STANDARD = frozenset({"train/loss", "train/accuracy", "val/loss", "val/accuracy"})
 """Metrics without a column of their own, unless one is that of quality; curves show the loss."""
@@ -29,7 +33,11 @@ def at(row: Any, path: str) -> Any:
 
 
 def effect_columns(answer: Answer) -> list[Column]:
-    """Return the table of effects: the effect on speed, and on each metric of quality."""
+    """Return the table of effects on speed and on each metric of quality; none if it repeats that of configurations."""
+    if len({each.axis for each in answer.effects}) == 1 and not any(
+        each.sets > 1 or each.efficiency for each in answer.effects
+    ):
+        return []
     effects, main, to_target = answer.effects, answer.metric, any(each.to_target for each in answer.effects)
     columns = [
         Column("effect of", list(map(words.effect_name, effects)), kind=LABEL),
@@ -38,13 +46,16 @@ def effect_columns(answer: Answer) -> list[Column]:
         Column("efficiency", [words.share_text(each.efficiency) for each in effects], drop=1),
     ]
     for metric in dict.fromkeys([*([main] if main else []), *(name for each in effects for name in each.quality)]):
-        head = words.metric_name(metric) + (", points" if words.is_accuracy(metric) else "")
         texts = [words.effect_quality(each, metric, metric == main) for each in effects]
-        columns.append(Column(head, texts, drop=metric != main))
+        columns.append(Column(_difference_head(metric), texts, drop=metric != main))
     columns.append(Column("cautions", [", ".join(each.cautions) for each in effects], drop=3))
     if answer.budget and main:  # what decides comes first
         columns.insert(1, columns.pop(4))
     return [column for column in columns if not column.is_empty]
+
+
+def _difference_head(metric: str) -> str:
+    return words.metric_name(metric) + (", points" if is_accuracy(metric) else " difference")
 
 
 def rows(answer: Answer) -> list[Configuration]:
@@ -56,37 +67,43 @@ def rows(answer: Answer) -> list[Configuration]:
 def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
     """Return the table of configurations; columns without any value are left out."""
     unit, metric, goal, currency = answer.unit, answer.metric, words.goal_text(answer), words.currency_sign(answer)
-    short, is_reached = unit.label.replace("million", "M"), words.is_reached(answer.configurations)
-    of = "to_target." if is_reached else ""
-    per = f" to {goal}" if is_reached else f"/{short}"
+    is_reached = words.is_reached(answer.configurations)
+    of, (priced, more) = ("to_target.", (unit, 1)) if is_reached else ("", words.price_unit(answer))
+    per, per_more = (f" to {goal}" if is_reached else f"/{_short(each.label)}" for each in (unit, priced))
+    goal_s, unit_s = (words.column_unit(at(each, f"{path}.value") for each in shown) for path in (EXPECTED, "seconds"))
 
-    def column(head: str, path: str, text: Callable[[Any], str] = words.number, **options: Any) -> Column:
+    def column(
+        head: str, path: str, text: Callable[[Any], str] | None = None, size: float = 1, **options: Any
+    ) -> Column:
         values = [at(each, path) for each in shown]
-        return Column(
-            head, [NOTHING if value is None else text(value) for value in values], **{"right": True, **options}
+        texts = (
+            [NOTHING if each is None else text(each) for each in values] if text else words.column_texts(values, size)
         )
+        return Column(head, texts, **{"right": True, **options})
 
+    quality = partial(words.metric_text, metric, decimals=words.quality_decimals(answer))
     columns = [
         column("#", "rank", str, drop=1),
         Column("configuration", [each.label or answer.workload for each in shown], kind=LABEL),
         *(column(axis_label(axis), f"axes.{axis}", _axis_value, right=False, kind=AXIS) for axis in answer.axes),
-        column(f"to {goal}, s", "to_target.expected.value", drop=3),
+        column(f"to {goal}, {goal_s.name}", EXPECTED, size=goal_s.seconds, drop=3),
         column("reached", "to_target", lambda to: f"{to.reached}/{to.tried}" if to.tried else NOTHING, drop=1),
         _ratios(f"speed to {goal}", shown, "to_target.ratio"),
         column(f"{unit.counted}/s", "rate.value", words.rate_number, drop=1 if unit.has_rate or not is_reached else 6),
-        *([] if unit.has_rate else [column(f"s/{unit.label}", "seconds.value", drop=6)]),
+        *([] if unit.has_rate else [column(f"{unit_s.name}/{unit.label}", "seconds", size=unit_s.seconds, drop=6)]),
         # Tokens/s and MFU are what language models are compared by.
         column("MFU", "mfu.share.value", percent, drop=2 if unit.has_rate else 4),
         column("MFU (data sheet)", "mfu.datasheet", percent, drop=9),
         _ratios(words.speed_head(answer), shown, "ratio", drop=8 if is_reached else 0),
-        column(words.metric_name(metric), "quality.value", partial(words.metric_text, metric)),
-        column(f"{currency}{per}", f"{of}price", drop=5),
+        column(words.metric_name(metric), "quality.value", quality),
+        *([] if effect_columns(answer) else [_differences(answer, shown)]),
+        column(f"{currency}{per_more}", f"{of}price", size=1 / more, drop=5),
         column(f"device J{per}", f"{of}energy_j", drop=9),
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     columns += [column(words.metric_name(name), f"metrics.{name}", drop=13 + n) for n, name in enumerate(own)]
     for each in REPORTED:
-        text = percent if each.unit == "fraction" else words.number
+        text = percent if each.unit == "fraction" else None
         columns.append(column(each.head, f"medians.{each.name}", text, drop=each.drop))
     columns.append(Column("limited by", list(map(_limit, shown)), drop=8))
     if not words.runs_text(answer):
@@ -117,6 +134,18 @@ def _limit(each: Configuration) -> str:
     """What limits a configuration and how much; the share of overhead would be the MFU."""
     is_known = each.limited_share is not None and each.limited_by != OVERHEAD
     return f"{each.limited_by} ({100 * (each.limited_share or 0):.0f}%)" if is_known else each.limited_by
+
+
+def _short(label: str) -> str:
+    for word in ("million", "billion", "trillion"):
+        label = label.replace(word, word[0].upper())
+    return label
+
+
+def _differences(answer: Answer, shown: Sequence[Configuration]) -> Column:
+    """Return the column of differences of quality, which a table of effects has otherwise."""
+    texts = [words.difference_text(each.quality_difference, answer.metric) for each in shown]
+    return Column(_difference_head(answer.metric), texts, 7)
 
 
 def _ratios(head: str, shown: Sequence[Configuration], path: str, drop: int = 0) -> Column:

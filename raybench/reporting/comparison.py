@@ -2,65 +2,113 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from raybench.analysis.compare import BUSY, BUSY_REASON, FEW_CONFIGURATIONS, Change, Comparison, Decision, Verdict
+from raybench.core.cell import BASE
 from raybench.core.repeats import percent
 from raybench.core.text import names_text, plural
 from raybench.reporting.layout import LABEL, NOTHING, Column
 from raybench.reporting.report import json_text
 from raybench.reporting.words import caution_text, difference_text, number, ratio_text, seconds_text, target_text
 
+_SLOWER = (Verdict.SLOWER, Verdict.SLOWER_RUN)
+
 
 def sentences(comparison: Comparison) -> Iterator[str]:
     """Yield the decision, then its reasons: what must not pass first, then what is not decided; then the limits."""
-    changes, decision, metric = comparison.changes, comparison.decision.capitalize(), comparison.metric
-    if comparison.same_runs or not changes:
-        same = "these are the same runs; base and new name one measurement"
-        yield f"{decision}: {same if changes else 'the two have no configuration in common'}."
+    changes, decision, limits = comparison.changes, comparison.decision.capitalize(), comparison.limits
+    if not changes:
+        yield f"{decision}: the two have no configuration in common."
         return
-    limit, of_all = f"{100 * comparison.limits.slowdown:g}%", f"of {plural(len(changes), 'configuration')}"
+    of_all = f"of {plural(len(changes), 'configuration')}"
     of_verdict = {verdict: [each for each in changes if each.verdict is verdict] for verdict in Verdict}
-    for verdict, found in of_verdict.items():
-        if verdict.fails and found:
-            yield f"{decision}: {len(found)} {of_all}: {verdict} ({names_text(list(map(_named, found)))})."
+    for verdict, failed in of_verdict.items():
+        if verdict.fails and failed:
+            yield f"{decision}: {len(failed)} {of_all}: {verdict} ({names_text(list(map(_named, failed)))})."
     undecided = of_verdict[Verdict.UNDECIDED] if comparison.decision is Decision.UNDECIDED else []
     if comparison.decision is Decision.KEEP:
-        kept = f", and {metric} is kept" if comparison.limits.needs_quality else ""
-        yield f"{decision}: no configuration is slower by more than {limit}{kept}."
+        yield f"{decision}: {_kept(comparison)}."
+    open_speed = [each for each in undecided if each.speed and (each.speed.low or 0) < 1 / (1 + limits.slowdown)]
     busy = {*BUSY, BUSY_REASON} & {*(each.code for each in comparison.cautions), *(each.reason for each in undecided)}
+    busy &= {*BUSY, BUSY_REASON} if open_speed else {BUSY_REASON}
     if undecided:
         more = comparison.more_repeats
-        unknown = "how many repeats would decide it is not known"
-        hint = f"about {plural(more, 'more repeat')} would decide it" if more else unknown
+        unknown = "more repeats alone would not decide it"
+        hint = f"about {plural(more, 'more repeat')} could decide it" if more else unknown
         hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
         yield f"{decision}: {len(undecided)} {of_all}; {hint}."
-    for each in [*undecided, *of_verdict[Verdict.MISSING]]:
+    for each in (each for each in changes if each in undecided or (each.verdict.fails and each.verdict not in _SLOWER)):
         # On a quiet machine it would be fewer.
         time = f"; {plural(each.more_repeats, 'more repeat')}" if each.more_repeats and not busy else ""
         time += f", {seconds_text(each.more_s)}" if each.more_s and time else ""
-        text = f"{each.reason[:1].upper()}{each.reason[1:]}" if len(changes) == 1 else f"{each.label}: {each.reason}"
+        text = f"{each.label}: {each.reason}" if len(changes) > 1 or "/" in each.reason.split(" ")[0] else each.reason
+        text = text if text.startswith(each.label) else f"{text[:1].upper()}{text[1:]}"
         yield f"{text}{time}."
-    if unsure := [each.label for each in of_verdict[Verdict.WITHIN] if each.quality_kept is False]:
-        yield f"{metric} is not shown to stay within its limit for {names_text(unsure)}."
-    significant = [(each.label, each.quality.value) for each in changes if each.quality and each.quality.is_significant]
-    if better := [label for label, value in significant if (value > 0) is comparison.higher_is_better]:
-        yield f"{metric} is better for {names_text(better)} (95% interval)."
-    loss = comparison.limits.loss(metric)
-    point = "point" if loss == 0.01 else "points"
-    size = "" if loss is None else f"{100 * loss:g}{f' {point}' if metric.endswith('/accuracy') else '%'}"
-    quality = f", {metric} up to {size} {'lower' if comparison.higher_is_better else 'higher'}" if size else ""
-    level = "95% or more" if comparison.limits.strict or len(changes) > FEW_CONFIGURATIONS else "95%"
+    yield from _of_quality(comparison)
+    level = "95% or more" if limits.strict or len(changes) > FEW_CONFIGURATIONS else "95%"
     to = f" to {target_text(comparison.target)}" if comparison.target else ""
-    yield f"Limits: up to {limit} more time{to}{quality}. The bounds of a speed decide; each is one-sided, at {level}."
+    yield f"Limits: {_limits(comparison, to)}. The bounds of a speed decide; each is one-sided, at {level}."
+
+
+def _kept(comparison: Comparison) -> str:
+    """Return how much faster a version is, or that it is not slower, and which metrics it keeps."""
+    faster = [each for each in comparison.changes if each.speed and each.speed.low and each.speed.low > 1]
+    names = [
+        f"{each.label} by {percent(each.speed.value - 1)}, at least {percent(each.speed.low - 1)}"
+        for each in faster
+        if each.speed and each.speed.low
+    ]
+    none = f"no configuration is slower by more than {100 * comparison.limits.slowdown:g}%"
+    text = f"faster ({names_text(names)})" if names else none
+    text += f"; {none}" if names and len(faster) < len(comparison.changes) else ""
+    kept = [name for name, metric in comparison.metrics.items() if metric.must_be_kept]
+    return text + (f", and {names_text(kept)} {'is' if len(kept) == 1 else 'are'} kept" if kept else "")
+
+
+def _of_quality(comparison: Comparison) -> Iterator[str]:
+    """Yield what is lost within the limits, what may be lost, and what is better."""
+    for name, metric in comparison.metrics.items():
+        passed = [each for each in comparison.changes if each.verdict is Verdict.WITHIN and name in each.quality]
+        if unsure := [each.label for each in passed if each.quality_kept.get(name) is False]:
+            yield f"{name} is not shown to stay within its limit for {names_text(unsure)}."
+        clear = [(each, each.quality[name]) for each in comparison.changes if name in each.quality]
+        clear = [(each, value) for each, value in clear if value.is_significant]
+        better = [each.label for each, value in clear if (value.value > 0) is metric.higher_is_better]
+        if better:
+            yield f"{name} is better for {names_text(better)} (95% interval)."
+        losses = [
+            f"{each.label} {difference_text(value, name)}"
+            for each, value in clear
+            if each in passed and each.label not in better
+        ]
+        if losses:
+            yield f"{name} is worse within its limit of {_limit(comparison, name)}: {names_text(losses)}."
+
+
+def _limit(comparison: Comparison, metric: str) -> str:
+    size = 100 * comparison.metrics[metric].max_loss
+    return f"{size:g} {'point' if size == 1 else 'points'}" if metric.endswith("/accuracy") else f"{size:g}%"
+
+
+def _limits(comparison: Comparison, to: str) -> str:
+    """Return what is accepted, in words."""
+    limits, total = comparison.limits, comparison.limits.slowdown_total
+    whole = f" ({100 * total:g}% of a whole run)" if total not in (None, limits.slowdown) else ""
+    texts = [f"up to {100 * limits.slowdown:g}%{whole} more time{to}"]
+    for name, metric in comparison.metrics.items():
+        texts.append(f"{name} up to {_limit(comparison, name)} {'lower' if metric.higher_is_better else 'higher'}")
+    return ", ".join(texts)
 
 
 def _named(change: Change) -> str:
     """The label, with how much slower it is: in these runs, and at least."""
-    if change.verdict is not Verdict.SLOWER or change.speed is None or not change.speed.high:
+    speed = {Verdict.SLOWER: change.speed, Verdict.SLOWER_RUN: change.speed_total}.get(change.verdict)
+    if speed is None or not speed.high:
         return change.label
-    slower, least = (percent(1 / each - 1) for each in (change.speed.value, change.speed.high))
+    slower, least = (percent(1 / each - 1) for each in (speed.value, speed.high))
     return f"{change.label} by {slower}, at least {least}"
 
 
@@ -71,10 +119,14 @@ def columns(comparison: Comparison) -> list[Column]:
     base, new = ([number(seconds) if seconds else NOTHING for seconds in side] for side in sides)
     found = [
         Column("configuration", [each.label for each in changes], kind=LABEL),
-        Column(f"base, {unit}", base, drop=2, right=True),
+        Column(f"{BASE}, {unit}", base, drop=2, right=True),
         Column(f"new, {unit}", new, drop=1, right=True),
         Column("speed (bounds)", [ratio_text(each.speed) for each in changes]),
-        Column(f"{comparison.metric}, change", [difference_text(each.quality, comparison.metric) for each in changes]),
+        Column("whole run", [ratio_text(each.speed_total) for each in changes], drop=3),
+        *(
+            Column(f"{name}, change", [difference_text(each.quality.get(name), name) for each in changes], drop=4 * at)
+            for at, name in enumerate(comparison.metrics)
+        ),
         Column("verdict", [str(each.verdict) for each in changes]),
     ]
     return [column for column in found if changes and not column.is_empty]
@@ -93,20 +145,26 @@ def details(comparison: Comparison) -> Iterator[str]:
 
 def as_json(comparison: Comparison) -> str:
     """Return the comparison as JSON, with the limits used. `version` is raised if a field changes its meaning."""
-    limits = replace(comparison.limits, quality_loss=comparison.limits.loss(comparison.metric))
-    decided = {"version": 1, "decision": comparison.decision, "more_repeats": comparison.more_repeats}
-    return json_text({**decided, **vars(comparison), "limits": limits})
+    decided = {"version": 2, "decision": comparison.decision, "more_repeats": comparison.more_repeats}
+    return json_text({**decided, **vars(comparison)})
 
 
 def as_markdown(comparison: Comparison) -> str:
-    """A comment for a pull request: the answer and the table, the rest folded."""
-    first, *rest = sentences(comparison)
+    """A comment for a pull request: the answer and the table, the rest folded; no text of a version is markup."""
+    first, *rest = map(_literal, sentences(comparison))
     lines = [f"### raybench: {first}", "", *(f"{each}  " for each in rest), ""]
     shown = columns(comparison)
-    rows = [[each.head for each in shown], ["--:" if each.right else "---" for each in shown]]
-    rows += [list(row) for row in zip(*(each.texts for each in shown), strict=True)]
-    lines += [f"| {' | '.join(text.replace('|', chr(92) + '|') for text in row)} |" for row in rows if shown]
+    rows = [[_literal(each.head) for each in shown], ["--:" if each.right else "---" for each in shown]]
+    rows += [list(map(_literal, row)) for row in zip(*(each.texts for each in shown), strict=True)]
+    lines += [f"| {' | '.join(row)} |" for row in rows if shown]
     if folded := list(details(comparison)):
         lines += ["", "<details><summary>Cautions and differences</summary>", ""]
-        lines += [*(f"{'  ' * each.startswith('  ')}- {each.strip()}" for each in folded), "", "</details>"]
+        lines += [*(f"{'  ' * each.startswith('  ')}- {_literal(each.strip())}" for each in folded), "", "</details>"]
     return "\n".join(lines) + "\n"
+
+
+def _literal(text: str) -> str:
+    """Return a text that GitHub shows as it is: no markup, link, mention of a person or reference to an issue."""
+    text = re.sub(r"[\\`*_{}\[\]|~#]", r"\\\g<0>", html.escape(" ".join(text.split()), quote=False))
+    # A space of no width ends what GitHub would make a mention, a reference or a link.
+    return re.sub(r"(?i)(@|\\#|\bgh-|://|\bwww\.)", "\\1\u200b", text)

@@ -21,6 +21,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
+from raybench.analysis.ratios import is_accuracy
 from raybench.core.labels import named_value
 from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
@@ -201,7 +202,7 @@ def _singles(row: Configuration, relative: bool) -> list[float]:
 
 def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], colors: Mapping[int, str]) -> None:
     """Draw the quality of each configuration with its interval."""
-    scale = 100 if words.is_accuracy(answer.metric) else 1
+    scale = 100 if is_accuracy(answer.metric) else 1
     for row, each in enumerate(shown):
         if each.quality:
             _interval(panel, row, each.quality, colors[each.index], hollow=each.is_reference, scale=scale)
@@ -232,7 +233,7 @@ def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
     if not shown:
         raise NoDataError("no run logged a metric after several epochs")
     figure, (panel,) = _new_figure(make, 3.3)
-    scale = 100 if words.is_accuracy(metric) else 1
+    scale = 100 if is_accuracy(metric) else 1
     colors, styles = _colors(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
     by_price = "price" in answer.budget and all(each.price_per_hour for each in shown)
     ends, xs = [], []

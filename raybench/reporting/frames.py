@@ -81,7 +81,7 @@ TABLES: Mapping[str, Sequence[AnswerColumn]] = {
             AnswerColumn(c.name, NUMBER, c.unit, f"{c.meaning}; median over runs", f"medians.{c.name}")
             for c in REPORTED
         ),
-        AnswerColumn("limited_by", TEXT, "", "compute, memory, input or overhead"),
+        AnswerColumn("limited_by", TEXT, "", "compute, memory, input, communication or overhead"),
         _CAUTIONS,
     ),
     "effects": (
@@ -105,6 +105,7 @@ TABLES: Mapping[str, Sequence[AnswerColumn]] = {
     "best": (
         _GRID,
         AnswerColumn("criterion", TEXT, "", "such as fastest, first to target or cheapest"),
+        AnswerColumn("verdict", TEXT, "", "better, equal, undecided or one run each; missing if it is the only one"),
         AnswerColumn("label", TEXT, "", "the best configuration by it"),
         AnswerColumn("other", TEXT, "", "the configuration it is compared with"),
         *_interval("ratio", "ratio", "relative to that; above 1 is better"),

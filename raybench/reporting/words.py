@@ -11,6 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 from raybench.analysis.answer import (
+    EQUAL_RATIO,
     Answer,
     Best,
     Caution,
@@ -23,14 +24,16 @@ from raybench.analysis.answer import (
     Scaling,
     Summary,
     TrustLevel,
+    Unit,
+    Verdict,
 )
-from raybench.core.cell import VERSION_AXIS
+from raybench.analysis.ratios import is_accuracy, scaled
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
-from raybench.core.labels import named_value
+from raybench.core.labels import configuration_label, named_value
 from raybench.core.repeats import percent
 from raybench.core.status import TrialStatus
-from raybench.core.text import flops_text, format_value, join_words, names_text, plural
+from raybench.core.text import MAX_NAMES, flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
 from raybench.results.run_table import Run
 from raybench.results.utilization import COUNTED
@@ -40,6 +43,12 @@ PERCENT_BELOW = 1.1
 
 CI = "{}% (95% CI {}–{}%)"
 """A share with its interval in a sentence."""
+
+LEAST_PRICE = 0.1
+"""Smallest price of a unit of work; prices of less are those of more work."""
+
+MOST_DECIMALS = 9
+"""Decimals at which ends of an interval count as equal."""
 
 LEAST, MOST = 0.001, 9999
 """Range in which the ends of a ratio's interval are printed; beyond it their digits mean nothing."""
@@ -58,9 +67,36 @@ def _digits(size: float, digits: int) -> int:
     return max(0, digits - 1 - math.floor(math.log10(abs(size)))) if size else 0
 
 
-def _decimals(low: float, high: float, least: int = 0) -> int:
-    """The fewest decimals, at least these, with which the ends of an interval are two steps apart."""
-    return max(least, math.ceil(-math.log10((high - low) / 2) - 1e-9)) if high - low > 1e-9 else least
+def _decimals(ends: Sequence[float], least: int, fine: int, limit: float) -> int:
+    """The fewest decimals, at least these, with which the ends of an interval differ and none seems to be the limit.
+
+    Up to `fine` decimals they differ by two steps, so that the value between them can differ from both.
+    """
+
+    def is_clear(decimals: int) -> bool:
+        printed = [round(end, decimals) for end in ends]
+        steps = abs(printed[-1] - printed[0]) * 10**decimals if printed else 2
+        differ = steps > (1.5 if decimals < fine else 0.5) or len({*ends}) < 2
+        return differ and all(own != limit or end == limit for own, end in zip(printed, ends, strict=True))
+
+    return next(filter(is_clear, range(least, MOST_DECIMALS)), least)
+
+
+def column_texts(numbers: Sequence[float | Summary | None], size: float = 1.0) -> list[str]:
+    """Format the numbers of a column in a unit of this size with the same decimals.
+
+    These give the smallest three digits and, up to six of the largest, let the ends of each interval differ; without
+    intervals, numbers that differ may have four digits.
+    """
+    known = [scaled(each if isinstance(each, Summary) else Summary(each), 1 / size) for each in numbers if each]
+    values = sorted(abs(each.value) for each in known if each.value and math.isfinite(each.value)) or [1.0]
+    ends = [(each.low, each.high) for each in known if each.low and each.high and each.low < each.high]
+    of_range = min(_digits(values[-1] - values[0], 2), _digits(values[0], 4))
+    least = max([_decimals(each, 0, 0, 0.0) for each in ends] or [of_range])
+    least = max(least, _digits(float(f"{values[0]:.2e}"), 3))
+    decimals = max(min(least, _digits(values[-1], 6)), _digits(values[0], 1))
+    made = iter(known)
+    return [f"{next(made).value:,.{decimals}f}" if each else NOTHING if each is None else "0" for each in numbers]
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -70,12 +106,29 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:,.{_digits(float(f'{value:.{digits - 1}e}'), digits)}f}"
 
 
-def seconds_text(seconds: float) -> str:
-    """Format a duration: 0.43 s, 74 s, 12.5 min, 3.1 h."""
-    for unit, size, largest in (("s", 1, 300), ("min", 60, 10_800)):
-        if seconds < largest:
-            return f"{number(seconds / size)} {unit}"
-    return f"{number(seconds / 3600)} h"
+def seconds_text(seconds: float, *ends: float) -> str:
+    """Format a duration: 430 ms, 74.0 s, 12.5 min, 3.10 h; with the ends of an interval: 40.6 s (95% CI 24.4–138)."""
+    units = (("µs", 1e-6, 1e-3), ("ms", 1e-3, 1), ("s", 1, 300), ("min", 60, 10_800), ("h", 3600, math.inf))
+    unit, size = next((unit, size) for unit, size, largest in units if seconds < largest)
+    interval = f" (95% CI {'–'.join(number(end / size) for end in ends)})" if ends else ""
+    return f"{number(seconds / size)} {unit}{interval}"
+
+
+class TimeUnit(NamedTuple):
+    """A unit of time."""
+
+    name: str
+    seconds: float
+
+
+def column_unit(seconds: Iterable[float | None]) -> TimeUnit:
+    """The unit of all times of a column, in which at most four digits are before the decimal point."""
+    known = [value for value in seconds if value] or [1.0]
+    if max(known) >= 10_000:
+        return TimeUnit("h", 3600)
+    if min(known) >= 1 or max(known) >= 10:
+        return TimeUnit("s", 1)
+    return TimeUnit("ms", 1e-3) if max(known) >= 0.01 else TimeUnit("µs", 1e-6)
 
 
 def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
@@ -84,19 +137,22 @@ def ratio_text(ratio: Ratio | None, prefix: str = "") -> str:
         return NOTHING
     low, high = ratio.low, ratio.high
     if low is None or high is None:
-        return f"{number(ratio.value, 2)}x"
-    decimals = _decimals(low, high, _digits(low, 2))
+        return (
+            f"{number(ratio.value, 3 if 1 < ratio.value < PERCENT_BELOW else 2)}x"
+            if ratio.value <= MOST
+            else f">{MOST}x"
+        )
+    if ratio.value > MOST:
+        return f">{MOST}x"
+    decimals = _decimals((low, high), _digits(low, 2), _digits(low, 3), 1.0)
 
     def text(value: float) -> str:
+        if not LEAST <= value <= MOST:
+            return f"<{LEAST:g}" if value < LEAST else f">{MOST:g}"
         # The ends of a wide interval need digits of their own: 0.057 (0.0022–1.4).
         return f"{value:.{decimals}f}" if high < 10 * low else number(value, 2)
 
-    def end(value: float) -> str:
-        if not LEAST <= value <= MOST:
-            return f"<{LEAST:g}" if value < LEAST else f">{MOST:g}"
-        return text(value) if round(value, decimals) != 1 else f"{value:.4g}"  # on which side of 1 it is
-
-    return f"{text(ratio.value)}x ({prefix}{end(low)}–{end(high)})"
+    return f"{text(ratio.value)}x ({prefix}{text(low)}–{text(high)})"
 
 
 def rate_number(rate: float) -> str:
@@ -110,19 +166,29 @@ def currency_sign(answer: Answer) -> str:
 
 
 def money_text(amount: float, currency: str) -> str:
-    """Format a price: $0.018; 0.018 EUR."""
+    """Format a price: $0.018; 0.018 EUR; free."""
+    if not amount:
+        return "free"
     text = f"{amount:,.2f}" if amount == round(amount, 2) else number(amount)
     return f"${text}" if currency == "USD" else f"{text} {currency}"
+
+
+def price_unit(answer: Answer) -> tuple[Unit, int]:
+    """The unit of work whose prices are not tiny, such as 1,000 epochs, and how many units of work it has."""
+    prices = [each.price for each in answer.configurations if each.price]
+    times = next((10**power for power in (0, 3, 6) if min(prices, default=1.0) * 10**power >= LEAST_PRICE), 10**9)
+    return replace(answer.unit, amount=answer.unit.amount * times), times
+
+
+def price_text(answer: Answer, price: float) -> str:
+    """The price of a unit of work: $6.09 per million epochs; free."""
+    unit, times = price_unit(answer)
+    return f"{money_text(price * times, answer.currency)} per {unit.label}" if price else "free"
 
 
 def range_text(low: float | None, high: float | None) -> str:
     """Format the smallest and the largest ratio: 1.2x to 2.1x."""
     return NOTHING if low is None or high is None else f"{number(low, 2)}x to {number(high, 2)}x"
-
-
-def is_accuracy(metric: str) -> bool:
-    """Return whether differences of a metric are written in points."""
-    return metric.rpartition("/")[2] == "accuracy"
 
 
 def metric_name(metric: str) -> str:
@@ -131,9 +197,20 @@ def metric_name(metric: str) -> str:
     return "accuracy" if metric == "val/accuracy" else f"{rate[1]}/s by the program" if rate else metric
 
 
-def metric_text(metric: str, value: float) -> str:
+def metric_text(metric: str, value: float, decimals: int | None = None) -> str:
     """Format a value of a metric: 94.12% for an accuracy, as 93.96% misses a target of 94%."""
-    return f"{100 * value:.2f}%" if is_accuracy(metric) else number(value)
+    if is_accuracy(metric):
+        return f"{100 * value:.{decimals or 2}f}%"
+    return number(value) if decimals is None else f"{value:,.{decimals}f}"
+
+
+def quality_decimals(answer: Answer) -> int:
+    """The decimals of qualities: those of their differences, and of three digits or, for an accuracy, two."""
+    rows, metric = answer.configurations, answer.metric
+    needed = [_difference_parts(each.quality_difference, metric)[1] for each in rows if each.quality_difference]
+    values = sorted(abs(each.quality.value) for each in rows if each.quality and each.quality.value) or [1.0]
+    least = 2 if is_accuracy(metric) else _digits(values[0], 3)
+    return min(max([least, *needed]), _digits(values[-1], 6))
 
 
 def difference_text(difference: Difference | None, metric: str) -> str:
@@ -149,14 +226,13 @@ def _difference_parts(difference: Difference, metric: str) -> tuple[list[float],
     """A difference and the ends of its interval, if it has one, in printed units, and their decimals."""
     points, low, high = is_accuracy(metric), difference.low, difference.high
     ends = [low, high] if low is not None and high is not None and low < high else []
-    # No two accuracies differ by more than 100 points.
+    # No two accuracies differ by more than 100 points, and a difference below a thousandth of one is none.
     values = [100 * min(max(each, -1.0), 1.0) if points else each for each in (difference.value, *ends)]
+    if points and max(map(abs, values)) < LEAST:
+        return [0.0], 1
     digits = _digits(max(map(abs, values)), 2)
-    least = _decimals(min(values), max(values), min(max(1, digits), 1 if ends else 2) if points else digits)
-    # An interval without 0 does not seem to end at it.
-    return values, next(
-        (each for each in range(least, least + 3) if all(round(end, each) for end in values[1:])), least
-    )
+    least = min(max(1, digits), 1 if ends else 2) if points else digits
+    return values, _decimals(values[1:], least, 2 if points else digits, 0.0)
 
 
 def signed(value: float, decimals: int) -> str:
@@ -191,23 +267,35 @@ def status_sentences(answer: Answer) -> list[str]:
     status, sentences = answer.status, ["Smoke run: its numbers are not results."] if is_smoke(answer.grid) else []
     sentences += [f"Part of the grid: {status.part}."] if status.part else []
     if status.completed < status.planned:
-        ends = ", ".join(f"{count:,} {STATUSES.get(name, name)}" for name, count in status.endings.items() if count)
+        ends = ", ".join(_ending_text(answer, name, count) for name, count in status.endings.items() if count)
         counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
         # After a failure, the end of the output says what to do.
         goes_on = status.is_stopped and not status.endings.get(TrialStatus.FAILED)
-        again = f"Not finished: {counts}. Run the same command again to continue."
-        sentences.append(again if goes_on else f"Incomplete: {counts}.")
+        again = " Run the same command again to continue." if status.is_own else ""
+        sentences.append(f"Not finished: {counts}.{again}" if goes_on else f"Incomplete: {counts}.")
     sentences += [f"{text}." for text in status.repeats]
+    if answer.target and status.completed and not is_reached(answer.configurations):
+        sentences.append(f"No run reached {target_text(answer.target)}.")
     if answer.synthetic_data:
         quality = f": {metric_name(answer.metric)} means nothing" if answer.metric else ""
         sentences.append(f"Generated data replaces {answer.synthetic_data}{quality}.")
     return sentences
 
 
-class CriterionWords(NamedTuple):
-    """The head of the sentence on the best by a criterion, its quantity, and ratios as factors and in percent."""
+def _ending_text(answer: Answer, status: str, runs: int) -> str:
+    """How many runs ended so and, if it may be due to their configuration, of which: 1 diverged (tpu)."""
+    rows = answer.configurations
+    concerned = [each.label for each in rows if any(ending.status == status for ending in each.endings)]
+    is_theirs = status in (TrialStatus.DIVERGED, TrialStatus.OOM, TrialStatus.TIMEOUT, TrialStatus.FAILED)
+    names = f" ({names_text(concerned)})" if is_theirs and len(concerned) < len(rows) else ""
+    return f"{runs:,} {STATUSES.get(status, status)}{names}"
 
-    head: str
+
+class CriterionWords(NamedTuple):
+    """The role of the best by a criterion, the verdict, its quantity, and ratios as factors and in percent."""
+
+    role: str
+    verdict: str
     quantity: str
     better: tuple[str, str] = ("{}x as fast as", "{} faster than")
     worse: tuple[str, str] = ("takes {}x as long as", "{} slower than")
@@ -215,11 +303,13 @@ class CriterionWords(NamedTuple):
 
 
 CRITERIA = {
-    Criterion.QUALITY: CriterionWords("best {metric} {budget}", "{metric}"),
-    Criterion.FASTEST: CriterionWords("fastest", "speed"),
-    Criterion.FIRST_TO_TARGET: CriterionWords("first to {target}", "time to the target"),
+    Criterion.QUALITY: CriterionWords("best {metric} {budget}", "Best in budget", "{metric}"),
+    Criterion.FASTEST: CriterionWords("fastest{of}", "Faster", "speed"),
+    Criterion.KEEPS_QUALITY: CriterionWords("fastest within {loss} of the best {metric}", "Faster", "speed"),
+    Criterion.FIRST_TO_TARGET: CriterionWords("first to {target}", "Faster", "time to the target"),
     Criterion.CHEAPEST: CriterionWords(
         "cheapest{to}{priced}",
+        "Cheaper",
         "price",
         ("{}x cheaper than", "{} cheaper than"),
         ("costs {}x as much as", "{} more expensive than"),
@@ -227,6 +317,7 @@ CRITERIA = {
     ),
     Criterion.LEAST_ENERGY: CriterionWords(
         "least device energy{to}{metered}",
+        "Less device energy",
         "device energy",
         ("{}x less device energy than", "{} less device energy than"),
         ("needs {}x as much device energy as", "{} more device energy than"),
@@ -242,7 +333,10 @@ WITHIN = {"time": "in", "price": "for", "energy": "with"}
 
 
 class BestText(NamedTuple):
-    """The sentences on a best configuration: its name, what it is better by, and what cannot be told from it."""
+    """The sentences on a best configuration: the verdict, what it is better by, and what cannot be told from it.
+
+    The first part has its name only if the verdict is that it is better.
+    """
 
     name: str
     facts: str = ""
@@ -259,9 +353,33 @@ def best_texts(answer: Answer) -> list[BestText]:
     if not answer.best and answer.status.completed and is_smoke(answer.grid):
         return []  # its numbers are not results
     if not answer.best:
+        open_question = next((each.text for each in answer.trust.cautions if each.code == "metric_direction"), "")
         reason = "No run has completed." if not answer.status.completed else "No times can be compared."
+        reason = f"No best: {open_question}." if open_question else reason
         return [BestText(reason)]
-    return [_best_text(answer, best) for best in answer.best]
+    firsts = {best.workload: best for best in reversed(answer.best)}
+    near = {best.workload for best in answer.best if Criterion.KEEPS_QUALITY in best.ratios}
+    texts = []
+    for best in answer.best:
+        is_first = best is firsts[best.workload]
+        text = _best_text(answer, best, is_first)
+        # Of equals the one that keeps the quality follows: a comparison of two of them would say less.
+        if is_first and best.verdict is Verdict.EQUAL and best.workload in near:
+            text = text._replace(facts="")
+        texts.append(text)
+    return texts
+
+
+def verdict(answer: Answer) -> str:
+    """The verdict of the answer: Faster, Best in budget, Equal, Undecided or One run each; empty without one."""
+    first = next((each for each in answer.best if each.verdict), None)
+    return _verdict(first) if first and not answer.decision else ""
+
+
+def _verdict(best: Best) -> str:
+    if best.verdict is Verdict.BETTER:
+        return CRITERIA[next(iter(best.ratios))].verdict
+    return str(best.verdict or "").capitalize()
 
 
 def is_reached(configurations: Iterable[Configuration]) -> bool:
@@ -269,9 +387,9 @@ def is_reached(configurations: Iterable[Configuration]) -> bool:
     return any(each.to_target and each.to_target.reached for each in configurations)
 
 
-def _of_its_job(answer: Answer, best: Best) -> list[Configuration]:
-    """The configurations with the workload and data of the best."""
-    own = answer.configurations[best.configuration]
+def _of_its_job(answer: Answer, index: int) -> list[Configuration]:
+    """The configurations with the workload and data of one."""
+    own = answer.configurations[index]
     job = own.workload, own.axes.get("data_set")
     return [each for each in answer.configurations if (each.workload, each.axes.get("data_set")) == job]
 
@@ -285,58 +403,73 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
     return f"{amount / 1000:.3g} kJ" if name == "energy" else money_text(amount, currency)
 
 
-def _best_text(answer: Answer, best: Best) -> BestText:
-    configuration, of_job = answer.configurations[best.configuration], _of_its_job(answer, best)
+def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
+    configuration, of_job = answer.configurations[best.configuration], _of_its_job(answer, best.configuration)
     ranked = [each for each in of_job if each.rank]
-    target = target_text(answer.target) if answer.target else ""
+    names = {each.index: name_of(answer, each.index, best.workload) for each in answer.configurations}
+    untimed = [names[each.index] for each in of_job if each.seconds and not each.rank]
+    target, loss = target_text(answer.target) if answer.target else "", f"{100 * answer.max_quality_loss:g}"
     terms = {
         "target": target,
         "to": f" to {target}" if is_reached(ranked) and Criterion.FIRST_TO_TARGET not in best.ratios else "",
         "metric": metric_name(answer.metric),
+        "of": f" of {len(ranked)}" if len(ranked) > 2 and not untimed else "",
+        "loss": loss + (f" point{'' if loss == '1' else 's'}" if is_accuracy(answer.metric) else "%"),
         "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
         "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
         "budget": " ".join(f"{WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget)
         + (" (compilation excluded)" if answer.excludes_compilation else ""),
     }
-    head = join_words([CRITERIA[criterion].head.format(**terms) for criterion in best.ratios])
+    roles = [CRITERIA[criterion].role.format(**terms) for criterion in best.ratios]
     if best.other is None:
-        heads = {Criterion.QUALITY: "{metric} {budget}"}
-        heads |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
-        head = heads.get(next(iter(best.ratios)), "").format(**terms)
-    untimed = [name_of(answer, each.index, best.workload) for each in of_job if each.seconds and not each.rank]
-    head += " of those timed" if untimed and head else ""
-    head += f" on {best.workload}" if best.workload and head else ""
-    if head and best.is_open and len(ranked) > 1:  # an order that noise may have made is not stated as a fact
-        sides = {
-            runs for each in (*best.ratios.values(), best.quality) if each for runs in (each.runs, each.other_runs)
-        }
-        head += " in one run each" if sides == {1} else " in these runs"
-        if best.other is not None and VERSION_AXIS in configuration.axes and len(ranked) == 2:
-            head = f"undecided, {head}"
-    names = {each.index: name_of(answer, each.index, best.workload) for each in answer.configurations}
+        only = {Criterion.QUALITY: "{metric} {budget}"}
+        only |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
+        roles = [text] if (text := only.get(next(iter(best.ratios)), "").format(**terms)) else []
+    role = join_words(roles) + (" of those timed" if untimed and roles else "")
     own, is_named = names[best.configuration], configuration.is_reference and best.other is not None
+    named, place = f"{own}{' (the reference)' if is_named else ''}", f" on {best.workload}" if best.workload else ""
+    rivals = [index for index in (*best.indistinguishable, *best.unproven) if best.verdict is not Verdict.BETTER]
+    listed = [names[each] for each in (best.configuration, *rivals)]
+    # Labels with commas are separated by semicolons.
+    sides = names_text(listed) if len(listed) > 2 and (len(listed) > MAX_NAMES or ", " in own) else join_words(listed)
     facts = [*_absolute(answer, configuration, best), ", ".join(_relative(answer, best, ranked))]
+    facts += best.words
     facts += ["nothing to compare it with"] if len(ranked) == 1 else []
     marks = f" [caution{'s' if len(best.cautions) > 1 else ''} {', '.join(best.cautions)}]" if best.cautions else ""
+    text = f"{'; '.join(filter(None, facts))}{marks}."
     quantity = CRITERIA[next(iter(best.ratios))].quantity.format(**terms)
-    # The ratio to the other side says itself that it holds if no run misses the target.
-    ties = names_text([names[index] for index in best.indistinguishable if index != best.other])
-    unproven = names_text([names[index] for index in best.unproven if index != best.other])
+    if best.verdict is None or (best.verdict is Verdict.BETTER and not is_first):
+        chance = " in these runs" if best.verdict is None and len(ranked) > 1 else ""
+        name = f"{role[:1].upper()}{role[1:]}{place}{chance}: {named}:" if role else f"{named}:"
+    elif best.verdict is Verdict.BETTER:
+        name = f"{_verdict(best)}{place}: {named}{'' if role == 'fastest' else f', {role}'}:"
+    elif best.verdict is Verdict.EQUAL:
+        margin = "1 point" if Criterion.QUALITY in best.ratios else percent(EQUAL_RATIO - 1)
+        name = f"{_verdict(best)}{place}: {sides} differ by less than {margin} in {quantity}."
+        text = f"{named}: {text}"
+    else:  # an order that noise may have made is not stated as a fact
+        about = "" if is_first or not rivals else f" in {quantity}"
+        name = f"{_verdict(best)}{place}{about}{f' between {sides}' if rivals else ''}:"
+        text = f"{named}, {role}{'' if best.verdict is Verdict.ONE_RUN else ' in these runs'}: {text}"
+    ties = names_text([names[index] for index in best.indistinguishable if index not in rivals])
     rest = [f"Not compared, because epochs are too short to be timed: {names_text(untimed)}."] if untimed else []
     rest += [f"Not distinguishable from it in {quantity}: {ties}."] if ties else []
-    if unproven:
+    if best.unproven:
         runs = min(each.to_target.tried for each in ranked if each.to_target and each.to_target.tried)
-        never = f"only if its runs never miss the target, which {plural(runs, 'run')} cannot show"
-        rest.append(f"{own} beats {unproven} {never}.")
+        slower = names_text([names[index] for index in best.unproven if best.unproven != (best.other,)])
+        shown = f"{plural(runs, 'run')} cannot show that {own} never misses the target"
+        rest.append(f"Slower, but {shown}: {slower}." if slower else f"{shown}.")
     if Criterion.FIRST_TO_TARGET in best.ratios and (to := configuration.to_target):
         others = [(names[each.index], each.to_target) for each in ranked if each.to_target]
-        fewer = [
-            f"{name} ({o.reached} of {o.tried})" for name, o in others if o.reached * to.tried < to.reached * o.tried
-        ]
-        rest += [f"Reached in fewer runs by {names_text(fewer)}."] if fewer else []
+        for words, is_never in (("Reached in fewer runs by", False), ("Not reached by", True)):
+            fewer = [
+                f"{name} ({o.reached} of {o.tried})"
+                for name, o in others
+                if o.reached * to.tried < to.reached * o.tried and is_never == (not o.reached)
+            ]
+            rest += [f"{words} {names_text(fewer)}."] if fewer else []
     rest += _break_even_price(answer, best, ranked, names)
-    name = ": ".join(filter(None, (f"{head[:1].upper()}{head[1:]}", f"{own}{' (the reference)' if is_named else ''}")))
-    return BestText(f"{name}:", f"{'; '.join(filter(None, facts))}{marks}.", " ".join(rest))
+    return BestText(name, text, " ".join(rest))
 
 
 def speed_text(answer: Answer, configuration: Configuration) -> str:
@@ -349,27 +482,33 @@ def speed_text(answer: Answer, configuration: Configuration) -> str:
 def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Iterator[str]:
     """The quality at a budget, or time and price to the target: how many runs reached it, and when."""
     if Criterion.QUALITY in best.ratios:
-        yield metric_text(answer.metric, configuration.quality.value) if configuration.quality else NOTHING
+        quality = configuration.quality
+        yield metric_text(answer.metric, quality.value, quality_decimals(answer)) if quality else NOTHING
         return
     to = configuration.to_target
     if to is None:
         return
     if to.success_s is None or to.expected is None:
-        yield f"0 of {plural(to.tried, 'run')} reached {target_text(answer.target)}" if answer.target else NOTHING
+        if answer.target and is_reached(answer.configurations):  # by one with a different workload
+            yield f"no run reached {target_text(answer.target)}"
     elif to.reached == to.tried:
         yield f"{seconds_text(to.expected.value)}, reached in {to.reached} of {plural(to.tried, 'run')}"
     else:
         yield f"{to.reached} of {plural(to.tried, 'run')} reached it, after {seconds_text(to.success_s)}"
         ends = [end for end in (to.expected.low, to.expected.high) if end is not None]
-        interval = f" (95% CI {' to '.join(map(seconds_text, ends))})" if len(ends) == 2 else ""
-        yield f"expected {seconds_text(to.expected.value)}{interval} with a restart after each miss"
+        yield f"expected {seconds_text(to.expected.value, *ends)} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
         yield money_text(to.price, answer.currency)
 
 
 def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> Iterator[str]:
     """Ratios and the difference of quality to the other side, if there is one, which the first of them names."""
-    other = "" if best.other is None else name_of(answer, best.other, best.workload)
+    is_price = next(iter(best.ratios)) is Criterion.CHEAPEST
+    other = (
+        ""
+        if best.other is None
+        else name_of(answer, best.other, best.workload) + _best_with(answer, best.other, is_price)
+    )
     said = set[str]()
     configuration, is_reaching = answer.configurations[best.configuration], is_reached(ranked)
     for criterion, ratio in best.ratios.items():
@@ -378,18 +517,29 @@ def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> It
             yield ratio_words(ratio, criterion, other)
             other = ""
         is_counted = answer.unit.counted not in ("", "examples") or best.other is None
-        if criterion is Criterion.FASTEST or (criterion is Criterion.FIRST_TO_TARGET and is_counted):
+        if criterion in (Criterion.FASTEST, Criterion.KEEPS_QUALITY) or (
+            criterion is Criterion.FIRST_TO_TARGET and is_counted
+        ):
             yield from filter(None, [speed_text(answer, configuration)])
             if configuration.mfu:
                 yield f"MFU {percent(configuration.mfu.share.value)}"
         elif criterion is Criterion.CHEAPEST and not is_reaching and configuration.price is not None:
-            yield f"{money_text(configuration.price, answer.currency)} per {answer.unit.label}"
+            yield price_text(answer, configuration.price)
     if best.quality is not None:
         yield quality_words(best.quality, answer.metric, other)
     elif best.other is None and configuration.quality and Criterion.QUALITY not in best.ratios:
-        yield f"{metric_text(answer.metric, configuration.quality.value)} {metric_name(answer.metric)}"
+        quality = metric_text(answer.metric, configuration.quality.value, quality_decimals(answer))
+        yield f"{quality} {metric_name(answer.metric)}"
     elif configuration.quality is None and any(each.quality for each in answer.configurations):
         yield f"{metric_name(answer.metric)} unknown"
+
+
+def _best_with(answer: Answer, index: int, is_price: bool = False) -> str:
+    """Say that a configuration is the best with its value on the compared axis, if there are others."""
+    axes, job = answer.configurations[index].axes, _of_its_job(answer, index)
+    value = configuration_label(axes, [answer.compared])
+    same = [each for each in job if each.rank and value and configuration_label(each.axes, [answer.compared]) == value]
+    return f" ({'cheapest' if is_price else 'best'} with {value})" if len(same) > 1 else ""
 
 
 def _break_even_price(
@@ -399,6 +549,7 @@ def _break_even_price(
     own = answer.configurations[best.configuration]
     cost, device = _price(own), format_value(own.axes.get("device", ""))
     others = [each for each in ranked if format_value(each.axes.get("device", "")) != device and _price(each)]
+    others = [each for each in others if not own.hardware or each.hardware != own.hardware]  # it has one price
     if Criterion.CHEAPEST not in best.ratios or not others or not cost or not own.price_per_hour:
         return
     other = min(others, key=_price)
@@ -440,7 +591,8 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
     text = f"{text} {other}" if other else text.rpartition(" ")[0]
     if ratio.has_interval and not ratio.excludes(1) and not is_equal:
         text += f", not shown to be {forms[1][3:].removesuffix(' than').removesuffix(' device energy')}"
-    return f"{text}{interval}{' if no run misses the target' if ratio.holds_if_no_miss and ratio.excludes(1) else ''}"
+    text = f"{text}{interval}".replace(") (95%", "; 95%")
+    return f"{text}{' if no run misses the target' if ratio.holds_if_no_miss and ratio.excludes(1) else ''}"
 
 
 def _in_percent(ratio: Ratio, is_cost: bool) -> tuple[str, str]:
@@ -452,7 +604,7 @@ def _in_percent(ratio: Ratio, is_cost: bool) -> tuple[str, str]:
     value, *ends = (100 * (1 - 1 / max(each, LEAST) if is_cost else each - 1) for each in known)
     if not ends:
         return f"{number(abs(value), 2)}%", ""
-    decimals = min(_decimals(ends[0], ends[1]), 3)
+    decimals = _decimals(ends, 0, 1, 0.0)
     if ratio.is_significant:
         interval = "–".join(f"{each:.{decimals}f}" for each in sorted(map(abs, ends)))
     else:
@@ -466,13 +618,14 @@ def quality_words(difference: Difference, metric: str, other: str = "") -> str:
     found, *ends = (signed(each, decimals) for each in values)
     name, amount, points = metric_name(metric), found.lstrip("+−"), " points" if is_accuracy(metric) else ""
     if difference.is_equal and not difference.is_significant:
-        return f"equal {name} within 1 point" + (f" ({found})" if float(amount) else "")
+        to = f" to {other}" if other else ""
+        return f"equal {name}{to} within 1 point" + (f" ({found})" if float(amount) else "")
     if ends and not difference.is_significant:
         against = f" against {other}" if other else ""
         size = f" {found}{points}{against}," if float(amount) else ""
         return f"{name}{size} not distinguishable from equal (95% CI {' to '.join(ends)}{points})"
     if not float(amount):
-        return f"the same {name}"
+        return f"the same {name}" + (f" as {other}" if other else "")
     interval = f" (95% CI {'–'.join(sorted((each.lstrip('+−') for each in ends), key=float))})" if ends else ""
     than = f" than {other}" if other else ""
     if name == "accuracy":
@@ -624,12 +777,13 @@ def hardware_text(answer: Answer) -> str:
     groups: dict[str, list[str]] = {}  # to the parts of labels that all with this hardware share
     for each in answer.configurations:
         price = "" if each.price_per_hour is None else f"{money_text(each.price_per_hour, answer.currency)} per hour"
+        price = price.replace("free per hour", "free")
         price += f" ({each.price_source})" if price and each.price_source else ""
         if text := ", ".join(filter(None, (each.hardware, price))):
             parts = each.label.split(", ")
             groups[text] = [part for part in groups.get(text, parts) if part in parts]
-    names = {text: f"{', '.join(parts)}: " if parts and len(groups) > 1 else "" for text, parts in groups.items()}
-    return "; ".join(f"{name}{text}" for text, name in names.items())
+    names = {text: ", ".join(parts) if len(groups) > 1 else "" for text, parts in groups.items()}
+    return "; ".join(f"{name}: {text}" if name not in ("", text) else text for text, name in names.items())
 
 
 def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
@@ -638,7 +792,7 @@ def share_text(share: Summary | None, form: str = "{}% ({}–{})") -> str:
         return NOTHING
     if share.low is None or share.high is None:
         return percent(share.value)
-    decimals = _decimals(100 * share.low, 100 * share.high, _digits(100 * share.value, 2))
+    decimals = _decimals((100 * share.low, 100 * share.high), _digits(100 * share.value, 2), 1, 100.0)
     return form.format(*(f"{100 * each:.{decimals}f}" for each in (share.value, share.low, share.high)))
 
 
@@ -661,7 +815,9 @@ def reference_text(answer: Answer) -> str:
     if not references or not any(each.ratio for each in answer.configurations):
         return ""
     if len(references) == 1:
-        return f"speed is relative to {references[0].label}"
+        return f"speed is relative to {references[0].label}{_best_with(answer, references[0].index)}"
+    if answer.compared:
+        return f"speed is relative to the best with {configuration_label(references[0].axes, [answer.compared])}"
     values = join_words([named_value(axis, value) for axis, value in answer.baseline.items() if axis in answer.axes])
     return f"speed is relative to the same configuration with {values}" if values else ""
 
@@ -696,7 +852,7 @@ def failure_sentences(answer: Answer, only_skips: bool = False) -> list[str]:
     reasons: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for each in answer.configurations:
         for ending in [Ending("skipped", 0, each.skip)] if each.skip else () if only_skips else each.endings:
-            if ending.status not in ("not run", "unfinished"):
+            if ending.message and ending.status not in ("not run", "unfinished"):
                 reasons.setdefault((ending.status, ending.message), []).append((each.label, ending.runs))
     sentences = []
     for (status, message), places in reasons.items():
@@ -714,7 +870,8 @@ def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
     cautions, what = answer.trust.cautions, "how large a difference is, but not which is best"
     if not cautions:
-        return "No cautions about the measurement." if answer.status.completed else ""
+        is_sure = answer.status.completed and not any(best.words for best in answer.best)
+        return "No cautions about the measurement." if is_sure else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
         what = "these numbers"
     elif answer.trust.level == TrustLevel.DOUBTFUL:
@@ -724,7 +881,8 @@ def trust_sentence(answer: Answer) -> str:
 
 def caution_text(caution: Caution) -> str:
     """A caution or a note: what happened, how many runs it concerns, and what to do."""
-    text = caution.text[:1].upper() + caution.text[1:]
+    # A name, such as v100x8 or memory_limit, stays as it is.
+    text = caution.text[:1].upper() + caution.text[1:] if caution.text.split(" ")[0].isalpha() else caution.text
     facts = [f"{caution.runs:,} of {plural(caution.of_runs, 'run')}"] if caution.runs else []
     if caution.too_long:
         share = float(f"{100 * caution.too_long:.1g}")

@@ -49,7 +49,7 @@ def _event(kind: str, names: str, *more: tuple[Any, ...]) -> Any:
     return msgspec.defstruct(kind, [*listed, *more], bases=(_OfAttempt,), tag=kind, kw_only=True)
 
 
-_PLAIN = "seed request_id origin label grid profile target host"
+_PLAIN = "seed request_id origin execution label grid profile target host"
 _SHARED = "machine decay_check roofline all_reduce versions hardware runtime_conditions"  # many attempts have the same
 _OF_COMMAND = "command matched unmatched output_clock holds_evaluation first_metric_s"
 _OF_END = f"ledger wall template_import communication warnings error {_OF_COMMAND}"

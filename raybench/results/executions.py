@@ -6,15 +6,16 @@ import json
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from raybench.core.events import now
 from raybench.core.files import write_atomic
+from raybench.core.identity import digest
 from raybench.results.folder import EXECUTIONS, json_object
-from raybench.results.parsing import text_in
+from raybench.results.parsing import number_in, text_in
 
 MILLISECONDS = len("2026-11-21T09-00-00-000")
 """Characters of the time at the beginning of an execution's name."""
@@ -30,11 +31,12 @@ class Execution:
     """One execution of a grid.
 
     Attributes:
-        name: its start, host and process: unique, and in the order of time.
+        name: its start, host and process: unique, and in the order of time if clocks are right (`in_order`).
         origin: the id of the results folder that it was run for.
         grid: the text of the grid file.
         request: the requested cells, with baseline and target (`raybench.results.grid_request`).
         rerun: whether it runs finished trials again.
+        number: from 1, that of its results folder's executions of the grid; 0 if it is not known.
     """
 
     name: str
@@ -42,12 +44,16 @@ class Execution:
     grid: str
     request: Mapping[str, Any]
     rerun: bool = False
+    number: int = 0
 
     @classmethod
-    def begin(cls, origin: str, grid: str, request: Mapping[str, Any], rerun: bool = False) -> Self:
-        """Return the execution that this process begins now."""
+    def begin(
+        cls, origin: str, grid: str, request: Mapping[str, Any], rerun: bool = False, earlier: Iterable[Self] = ()
+    ) -> Self:
+        """Return the execution that this process begins now, after earlier ones."""
         name = as_name(f"{now()} {platform.node()} {os.getpid()}")
-        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), rerun)
+        number = 1 + max((each.number for each in earlier if each.origin == origin), default=0)
+        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), rerun, number)
 
     def path(self, folder: Path) -> Path:
         """Its file in the folder of its grid."""
@@ -61,16 +67,29 @@ class Execution:
         """
         path = self.path(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, json.dumps(asdict(self), default=str, ensure_ascii=False) + "\n")
+        data = json.loads(json.dumps(asdict(self), default=str))
+        write_atomic(path, json.dumps({**data, "digest": digest(data)}, ensure_ascii=False) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Read a file; None if it is damaged.
+        """Read a file; None if it is damaged, or not as it was written.
 
         Raises:
             OSError: it cannot be read.
         """
         data = json_object(path.read_bytes()) or {}
+        if (written := data.pop("digest", None)) is not None and written != digest(data):
+            return None
         origin, grid, request = text_in(data.get("origin")), text_in(data.get("grid")), data.get("request")
-        rerun = data.get("rerun") is True
-        return cls(path.stem, origin or "", grid or "", request, rerun) if isinstance(request, dict) else None
+        rerun, number = data.get("rerun") is True, int(number_in(data.get("number")) or 0)
+        return cls(path.stem, origin or "", grid or "", request, rerun, number) if isinstance(request, dict) else None
+
+
+def in_order(executions: Collection[Execution]) -> list[Execution]:
+    """Return executions in the order of time; those of one results folder by their numbers, whatever its clock says."""
+    begins: dict[str, str] = {}
+    keys: dict[str, tuple[str, int]] = {}
+    for each in sorted(executions, key=lambda each: (each.number, each.name)):
+        begins[each.origin] = max(each.name, begins.get(each.origin, ""))
+        keys[each.name] = begins[each.origin], each.number
+    return sorted(executions, key=lambda each: keys[each.name])

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
 from raybench.core.identity import canonical
 from raybench.core.job import Target
+from raybench.core.origin import Origin
 from raybench.core.repeats import RepeatRule
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
 from raybench.results.executions import as_name
-from raybench.results.history import GridHistory
-from raybench.results.parsing import cell_in
+from raybench.results.metrics import Direction, direction_of
+from raybench.results.parsing import cell_in, map_in
 from raybench.results.run_table import Run
 
-GRID_FILE = "the grid file"
-"""Source of a price that stands in it."""
+if TYPE_CHECKING:
+    from raybench.results.history import GridHistory
+
+MOST_REPEATS = 10**6
+"""Repeats of a configuration from which on a request is damaged."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class PlannedCell:
         content: the fields that its identity is computed from; falsy if only its runs have them.
         request_id: the digest of its request, the same on machines on which the cells differ; empty if not known.
         price_source: where its price comes from; empty if not known.
+        price_origin: assumed if the price is of a kind of accelerators, such as `cuda`, of whatever model.
     """
 
     cell_id: str
@@ -45,6 +51,7 @@ class PlannedCell:
     content: Cell = UNKNOWN_CELL
     request_id: str = ""
     price_source: str = ""
+    price_origin: Origin = Origin.SAID
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,7 @@ class GridRequest:
         target: the quality to reach.
         budget: what each trial may spend on training, by `time` (s), `price` or `energy` (J); empty without a limit.
         metric: the metric of quality; empty to choose it from what the runs logged.
+        higher_is_better: by metric, as far as the user says it.
         unit: the unit of work that the runs count, such as `tokens`; empty to choose it.
         description: the purpose of the grid.
         text: the grid file.
@@ -65,6 +73,7 @@ class GridRequest:
         currency: of its prices.
         rule: what decides the number of repeats, of which `repeats` of a cell is then the largest; None if it is fixed.
         limits: those of a comparison of two versions (`raybench.analysis.compare.Limits`); None of any other grid.
+        max_quality_loss: by how much an accuracy, or what part of a metric, may be worse than the best and still count.
         first_look: the number of repeats after which a report was made before more were added; 0 if none were.
         these_machines: whether the answer is about the machines of the runs, and not about their models of device.
     """
@@ -76,6 +85,7 @@ class GridRequest:
     target: Target | None = None
     budget: Mapping[str, float] = field(default_factory=dict)
     metric: str = ""
+    higher_is_better: Mapping[str, bool] = field(default_factory=dict)
     unit: str = ""
     description: str = ""
     text: str = ""
@@ -83,6 +93,7 @@ class GridRequest:
     currency: str = "USD"
     rule: RepeatRule | None = None
     limits: Mapping[str, Any] | None = None
+    max_quality_loss: float = 0.01
     first_look: int = 0
     these_machines: bool = False
 
@@ -95,19 +106,31 @@ class GridRequest:
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any], text: str = "") -> Self | None:
-        """Read a request that `to_json` wrote; None if it is damaged."""
+        """Read a request that `to_json` wrote; None if anything in it is damaged."""
         try:
-            cells = [PlannedCell(**{**cell, "content": cell_in(json.dumps(cell["content"]))}) for cell in tree["cells"]]
-            target = Target(**tree["target"]) if tree["target"] else None
-            rule = RepeatRule(**tree["rule"]) if tree.get("rule") else None
-            request = cls(**{**tree, "cells": cells, "target": target, "text": text, "rule": rule})
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            tree = {**map_in(json.dumps(tree)), "text": text}  # empty if a number is out of range
+            contents = [cell_in(json.dumps(cell["content"])) for cell in tree["cells"]]
+            cells = [{name: cell[name] for name in cell if name != "content"} for cell in tree["cells"]]
+            request = msgspec.convert({**tree, "cells": cells}, cls)
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):  # msgspec's is a ValueError
             return None
-        is_valid = all(
-            isinstance(cell.cell_id, str) and isinstance(cell.axes, dict) and isinstance(cell.repeats, int)
-            for cell in cells
-        )
-        return request if is_valid and isinstance(request.baseline, dict) else None
+        is_whole = {entry.name for entry in fields(cls)} >= {*tree}
+        filled = [replace(cell, content=content) for cell, content in zip(request.cells, contents, strict=True)]
+        return replace(request, cells=filled) if is_whole and request._is_possible() else None
+
+    def _is_possible(self) -> bool:
+        """Return whether its numbers are such as a grid file may have."""
+        rule, prices = self.rule, [cell.price_per_hour or 0.0 for cell in self.cells]
+        counts = [self.first_look + 1, *(cell.repeats for cell in self.cells)]
+        if rule:
+            counts += [rule.at_least, rule.at_most + 1 - rule.at_least]
+        budget = self.budget.values()
+        is_rule = rule is None or rule.until is None or rule.until > 0
+        return min(counts) >= 1 and max(counts) <= MOST_REPEATS and min([0.0, *prices, *budget]) >= 0 and is_rule
+
+    def direction(self, metric: str) -> Direction:
+        """Return whether more of a metric is better, and how that is known."""
+        return direction_of(metric, self.higher_is_better, self.target)
 
     def is_same(self, other: GridRequest | None) -> bool:
         """Return whether a different request differs at most in the text of its file."""
@@ -203,40 +226,6 @@ def unite(request: GridRequest, others: Sequence[GridRequest], earlier: Sequence
     return replace(request, cells=cells, baseline=baseline)
 
 
-def models_of_devices(request: GridRequest, attempts: Iterable[Run]) -> dict[str, list[str]]:
-    """Return the models of each device of the grid file that is several models, by its name there."""
-    own = {cell.cell_id for cell in request.cells}
-    models: dict[str, dict[str, None]] = {}
-    for run in attempts:
-        if run.cell and run.cell_id in own and run.profile and isinstance(run.cell.device.model, str):
-            models.setdefault(run.profile, {})[run.cell.device.model] = None
-    return {name: [*listed] for name, listed in models.items() if len(listed) > 1}
-
-
-def without_shared_prices(request: GridRequest, attempts: Sequence[Run]) -> tuple[GridRequest, list[str]]:
-    """Remove the prices of a grid file that are those of several models, and say so: nobody rents a kind."""
-    several = models_of_devices(request, attempts)
-    profiles = {run.cell_id: run.profile or "" for run in attempts}
-    devices = {run.cell_id: run.cell.device for run in attempts if run.cell}
-    models: dict[Any, set[Any]] = {}
-    for cell in request.cells:
-        device, name = devices.get(cell.cell_id), profiles.get(cell.cell_id, "")
-        if device and name in several and cell.price_source == GRID_FILE:
-            price = name, device.known_count, device.node_count, cell.price_per_hour
-            models.setdefault(price, set()).add(device.model)
-    shared = dict.fromkeys(name for (name, *_), listed in models.items() if len(listed) > 1)
-    notes = [
-        f"the price of {name} in the grid file is not used, since it is {join_words(several[name])} here; give each "
-        "a price with `--prices`"
-        for name in shared
-    ]
-    cells = [
-        replace(cell, price_per_hour=None, price_source="") if profiles.get(cell.cell_id) in shared else cell
-        for cell in request.cells
-    ]
-    return replace(request, cells=cells), notes
-
-
 _DIFFERENCES: Mapping[str, str] = {
     "device.model": "{}",
     "device.threads": "threads {}",
@@ -317,7 +306,14 @@ def request_of_runs(name: str, attempts: Iterable[Run], prices: Mapping[str, flo
     budget = {name: common[key] for name, key in (("time", "seconds"), ("energy", "joules")) if key in common}
     workloads = dict.fromkeys(str(run.cell.workload.name) for run in runs.values() if run.cell.workload.name)
     metric = target.metric if target else ""
-    return GridRequest(name, cells, workload=", ".join(workloads) or name, target=target, metric=metric, budget=budget)
+    said = {
+        name: is_higher
+        for run in runs.values()
+        for names, is_higher in ((run.lower_is_better, False), (run.higher_is_better, True))
+        for name in (names or "").split()
+    }
+    request = GridRequest(name, cells, workload=", ".join(workloads) or name, target=target, metric=metric)
+    return replace(request, budget=budget, higher_is_better=said)
 
 
 def _varies(axis: str, axes: Mapping[str, Mapping[str, Any]]) -> bool:

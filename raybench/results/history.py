@@ -17,10 +17,11 @@ from raybench.core.text import plural
 from raybench.errors import UsageError
 from raybench.results.attempt_file import decoded, run_in, take
 from raybench.results.epochs import Epochs
-from raybench.results.executions import Execution
+from raybench.results.executions import Execution, in_order
 from raybench.results.folder import (
     ATTEMPTS,
     CHECKS,
+    EXECUTIONS,
     add_event,
     attempt_folder,
     continues,
@@ -28,6 +29,7 @@ from raybench.results.folder import (
     execution_files,
     read_events,
 )
+from raybench.results.grid_request import GridRequest
 from raybench.results.run_table import Key, Run
 
 LOST = {"type": "Lost", "message": "its driver ended before it did"}
@@ -45,6 +47,7 @@ class GridHistory:
         attempts: by trial and number, those of a trial in the order of their starts.
         checks: the `check_ended` events, in order.
         executions: the first one first.
+        unreadable: the files of executions whose requests cannot be read, and those that are missing.
         damaged: the places of what is left out: damaged lines, and files in the folder of a different trial.
     """
 
@@ -53,6 +56,7 @@ class GridHistory:
         self.attempts: dict[Key, Run] = {}
         self.checks: list[Event] = []
         self.executions: list[Execution] = []
+        self.unreadable: list[str] = []
         self.damaged: list[str] = []
         self._lock = Lock()
 
@@ -73,16 +77,29 @@ class GridHistory:
             history.checks = sorted(
                 (event for event in checks if event["event"] == "check_ended"), key=lambda event: str(event.get("t"))
             )
-            paths = {path.name: path for folder in reversed(folders) for path in execution_files(folder)}
-            executions = {paths[name]: Execution.read(paths[name]) for name in sorted(paths)}
-            history.executions = [execution for execution in executions.values() if execution]
-            history.damaged += [str(path) for path, execution in executions.items() if execution is None]
+            history._read_executions(folders)
         except OSError as error:
             raise UsageError(f"{error.filename}: cannot be read: {error.strerror or error}") from None
         finally:
             if is_collecting:
                 gc.enable()
         return history
+
+    def _read_executions(self, folders: Sequence[Path]) -> None:
+        paths = {path.name: path for folder in reversed(folders) for path in execution_files(folder)}
+        for path in paths.values():
+            execution = Execution.read(path)
+            if execution and GridRequest.from_json(execution.request):
+                self.executions.append(execution)
+            else:
+                self.unreadable.append(str(path))
+        self.executions = in_order(self.executions)
+        named = {run.execution for run in self.attempts.values() if run.execution}
+        missing = {f"{name}.json" for name in named} - {*paths}
+        if self.attempts and not paths and not missing:
+            missing = {"*.json"}
+        self.unreadable += [str(folders[0] / EXECUTIONS / name) for name in sorted(missing)]
+        self.damaged += self.unreadable
 
     def close_lost(self) -> None:
         """Mark attempts without an end as lost.
@@ -127,7 +144,11 @@ class GridHistory:
         if not self.damaged:
             return []
         places = ", ".join(self.damaged[:3]) + (", …" if len(self.damaged) > 3 else "")
-        return [f"skipped what is damaged or in a wrong folder, {plural(len(self.damaged), 'place')}: {places}"]
+        what = "skipped what is damaged or in a wrong folder"
+        if self.unreadable:
+            requests = f"{plural(len(self.unreadable), 'request')} of it cannot be read"
+            what = f"{requests}: prices, baseline, target or metric may not be those that were asked for; {what}"
+        return [f"{what}, {plural(len(self.damaged), 'place')}: {places}"]
 
 
 def _paths(folders: Iterable[Path], kind: str) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 from collections.abc import Iterator
@@ -40,7 +41,9 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(blocking=False)
-    except Timeout:
+        directory = _locked_folder(folder)
+    except (Timeout, BlockingIOError):
+        lock.release()
         raise ResultsLockedError(f"{folder}: {_description(holder)}; {REMEDY}") from None
     # filelock raises NotImplementedError on a file system without flock.
     except (OSError, NotImplementedError) as error:
@@ -55,7 +58,25 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
         # The folder may have been removed or have become read-only.
         with suppress(OSError):
             holder.unlink(missing_ok=True)
+        os.close(directory)
         lock.release()
+
+
+def _locked_folder(folder: Path) -> int:
+    """Lock the folder itself, too, as the file may be deleted meanwhile; return its descriptor.
+
+    Raises:
+        BlockingIOError: another driver holds it.
+    """
+    directory = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(directory)
+        raise
+    except OSError:  # a file system without locks of folders
+        pass
+    return directory
 
 
 def _description(holder: Path) -> str:

@@ -152,6 +152,7 @@ class Run:
         run: a UUID, the name of its file; None if it is from a different source.
         request_id: the digest of its cell's request, the same on machines on which the cells differ.
         origin: the id of the results folder that it was run for.
+        execution: the name of the execution that ran it; None if it is not known.
         profile: the device profile's name.
         machine: `cores`: number of the node's cores for trials; this trial may have used only some of them.
         target: the target metric value, if one was set.
@@ -180,6 +181,7 @@ class Run:
     run: str | None = None
     request_id: str | None = None
     origin: str | None = None
+    execution: str | None = None
     profile: str | None = None
     machine: Mapping[str, Any] = field(default_factory=dict)
     target: Target | None = None
@@ -487,6 +489,8 @@ class Run:
     target_metric = text("the metric of the target; missing without a target", "target.metric")
     target_at_least = number("", "the target is reached at this value or more", "target.at_least")
     target_at_most = number("", "the target is reached at this value or less", "target.at_most")
+    lower_is_better: str | None = stored(TEXT, "metrics of which less is better, with spaces between, as a CSV says it")
+    higher_is_better: str | None = stored(TEXT, "metrics of which more is better")
     target_reached = c.flag(
         "whether an epoch reached it; missing without a target",
         lambda run: bool(run.epochs_to(run.target)) if run.target else None,
@@ -506,7 +510,10 @@ class Run:
     waiting = cached_property[float | None](waiting_share)
     utilization = cached_property[Utilization | None](utilization_of)
     limit = cached_property[Roofline | None](roofline_of)
-    bottleneck = text("the bottleneck: compute, memory, input or overhead", "limit.bottleneck")
+    bottleneck = text(
+        "the bottleneck: compute, memory, input, communication or overhead; missing without evidence",
+        "limit.bottleneck",
+    )
     flop_rate = number("FLOP/s", "FLOPs of the model per second of steady epochs", "utilization.flops_per_s")
     mfu = number("fraction", "flop_rate over the measured peak of its devices", "utilization.mfu", mlflow="summary/mfu")
     datasheet_mfu = number(
@@ -640,15 +647,15 @@ def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float
     """Return a run with these values by the names of columns of the table of trials; None is not known.
 
     Args:
-        values: such as `trial`, `status`, `host`, and those of its cell.
+        values: such as `trial`, `status`, `host`, and those of its cell, such as `params.x`.
         epochs: its epochs (`Epochs.of_columns`).
         joules: the energy of the device in each epoch, by number.
     """
     present = {name: value for name, value in values.items() if value is not None}
-    metric = present.get("target_metric")
+    metric, params = present.get("target_metric"), [name for name in present if name.startswith(PARAM)]
     run = Run(
         **{_STORED[name]: present[name] for name in _STORED.keys() & present.keys()},
-        cell=_cell_with(tuple((name, present[name]) for name in CELL if name in present)),
+        cell=_cell_with(tuple((name, present[name]) for name in (*CELL, *params) if name in present)),
         profile=present.get("device"),
         target=Target(metric, present.get("target_at_least"), present.get("target_at_most")) if metric else None,
         host={"name": present.get("host")},
@@ -663,7 +670,7 @@ def _cell_with(values: tuple[tuple[str, Any], ...]) -> Cell:
     """The cell with these columns; the inverse of `cell_row`."""
     tree: dict[str, Any] = {}
     for name, value in values:
-        *path, last = CELL[name].leaf.split(".")
+        *path, last = CELL[name].leaf.split(".") if name in CELL else name.split(".", 1)
         place = tree
         for step in path:
             place = place.setdefault(step, {})
@@ -702,16 +709,26 @@ def main_metric(names: Collection[str], requested: str = "") -> str:
         names: the available metrics, in their order; if there are none, the result is empty.
         requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
     """
+    return requested if requested in names else min(names, key=_order, default="")
 
-    def order(name: str) -> tuple[int, int, bool]:
-        part, word = PARTS.get(name.partition("/")[0], 2), name.partition("/")[2]
-        if part == PARTS["speed"] or _NO_QUALITY.search(word):
-            return 5 + (part == PARTS["speed"]), part, False
-        rank = next((rank for rank, pattern in enumerate(_QUALITIES) if pattern.search(word)), 3 if part < 2 else 4)
-        return rank, part, (word == "loss") == (part < 2)
 
-    return requested if requested in names else min(names, key=order, default="")
+def quality_metrics(names: Iterable[str]) -> list[str]:
+    """Return the metrics of quality: of data that is not trained on or, without one, the main metric of training."""
+    known = [name for name in names if _order(name)[0] <= TRAINING_QUALITY]
+    return [name for name in known if _order(name)[1] < PARTS["train"]] or sorted(known, key=_order)[:1]
 
+
+def _order(name: str) -> tuple[int, int, bool]:
+    """Return the place of a metric among those of quality."""
+    part, word = PARTS.get(name.partition("/")[0], PARTS["train"]), name.partition("/")[2]
+    if part == PARTS["speed"] or _NO_QUALITY.search(word):
+        return TRAINING_QUALITY + 1 + (part == PARTS["speed"]), part, False
+    rank = next((rank for rank, pattern in enumerate(_QUALITIES) if pattern.search(word)), 3 if part < 2 else 4)
+    return rank, part, (word == "loss") == (part < 2)
+
+
+TRAINING_QUALITY = 4
+"""The last place of metrics of quality: that of errors in training."""
 
 PARTS = {"val": 0, "test": 1, "train": 2, "speed": 3}
 """The parts of the data that a metric may be of, from the one that says most of the quality; and speeds."""

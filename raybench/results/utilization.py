@@ -16,11 +16,12 @@ from raybench.core.cell import Cell
 from raybench.core.status import TrialStatus
 from raybench.core.text import flops_text
 from raybench.results.datasheets import peak_flops
+from raybench.results.parsing import mapping_in
 
 if TYPE_CHECKING:
     from raybench.results.run_table import Run
 
-COMPUTE, MEMORY, INPUT, OVERHEAD = "compute", "memory", "input", "overhead"
+COMPUTE, MEMORY, INPUT, OVERHEAD, COMMUNICATION = "compute", "memory", "input", "overhead", "communication"
 
 PASSES = 3
 """Passes over the layers per step, taken as equal: forward, input gradients and weight gradients."""
@@ -43,6 +44,13 @@ LEAST_SHARE = 0.25
 
 On one core of a server processor DavidNet with batches of 32 reached 0.30 of its probes.
 """
+
+
+HOST_BUSY = 0.9
+"""Least processor time per second of steady epochs of a host that may do nothing but launch operations."""
+
+DEVICE_BUSY = 0.9
+"""Least share of the time in which a device works if it is the limit."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +97,10 @@ class Roofline:
     """The steady epochs of a run relative to its device's capacity.
 
     Attributes:
-        bottleneck: `input` if waiting for it took at least `LEAST_SHARE` of the time; else `compute` or `memory`,
-            whichever is closer to its probe, if that share is at least `LEAST_SHARE`; else `overhead`: the time mostly
-            goes to the host, which launches one small operation after another, and a more powerful device would not be
-            faster.
+        bottleneck: `input` or `communication` if it took at least `LEAST_SHARE` of the time; else `compute` or
+            `memory`, whichever is closer to its probe, if that share is at least `LEAST_SHARE` and the device was busy
+            or the host was not; else `overhead` if the host was busy or the device was not: the time mostly goes to the
+            host, which launches one small operation after another. Empty without evidence.
         share: that of the bottleneck; for overhead the larger of compute and memory.
         memory: share of the memory probe.
         input: share of the time in which the host waited for the next batch.
@@ -158,8 +166,28 @@ def roofline_of(run: Run) -> Roofline | None:
     moved, wait = bytes_moved * examples_per_s / memory, run.waiting or 0.0
     if moved > 1:
         return None
-    share, cause = (wait, INPUT) if wait >= LEAST_SHARE else max((moved, MEMORY), (used.mfu, COMPUTE))
-    return Roofline(cause if share >= LEAST_SHARE else OVERHEAD, share, moved, wait)
+    share, cause = max((wait, INPUT), (run.communication or 0.0, COMMUNICATION))
+    if share >= LEAST_SHARE:
+        return Roofline(cause, share, moved, wait)
+    share, cause = max((moved, MEMORY), (used.mfu, COMPUTE))
+    is_limit, is_host = _evidence(run)
+    is_near = share >= LEAST_SHARE
+    return Roofline((cause if is_limit else "") if is_near else (OVERHEAD if is_host else ""), share, moved, wait)
+
+
+def _evidence(run: Run) -> tuple[bool, bool]:
+    """Return whether the device may be the limit, by how busy it or its host was, and whether its host may be."""
+    seconds, cpu_s = run.steady_s or 0.0, run.steady_cpu_s
+    cores = cpu_s / seconds if cpu_s is not None and seconds else None
+    if str(run.cell.device.kind).endswith("cpu"):  # the host computes; idle cores wait for something else
+        threads = float(run.runtime_conditions.get("threads") or run.cell.device.threads or 1)
+        return True, cores is None or cores < DEVICE_BUSY * threads
+    shares = [
+        share for gpu in (run.audit or {}).get("gpus") or [] if (share := mapping_in(gpu).get("busy")) is not None
+    ]
+    if shares:
+        return min(shares) >= DEVICE_BUSY, min(shares) < DEVICE_BUSY
+    return cores is not None and cores < HOST_BUSY, cores is not None and cores >= HOST_BUSY
 
 
 def waiting_share(run: Run) -> float | None:

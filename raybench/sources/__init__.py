@@ -34,12 +34,14 @@ class GridSource:
         runs: every attempt.
         history: what its files say; None if the source is a table, such as a CSV file.
         request: the request of the grid's last execution, if it was recorded.
+        is_folder: whether it is a folder of results, to which the same command adds what is missing.
     """
 
     name: str | None
     runs: Sequence[Run]
     history: GridHistory | None = None
     request: GridRequest | None = None
+    is_folder: bool = False
 
 
 def load_grids(
@@ -74,6 +76,8 @@ def load_grids(
             except OSError as error:
                 raise UsageError(f"{redact(each)}: cannot be read: {error.strerror or error}") from None
         grids = _by_grid(listed) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
+    if all(user_path(each).is_dir() for each in sources):
+        grids = [replace(each, is_folder=True) for each in grids]
     if grid is not None:
         known = [each.name for each in grids if each.name]
         grids = [each for each in grids if each.name == grid]

@@ -8,9 +8,9 @@ Any program may write it. The first line names the columns, by the names they ha
   `device_train_s`, `device_evaluate_s`, `energy_j`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`,
   any metric by a name with a slash in it, such as `val/accuracy` (a fraction), and other counts: `units/tokens`;
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
-  `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `price_per_hour`, `wall_s`,
-  `template_import_s`, `data_s`, and every setting, such as `workload`, `framework`, `device_model`, `batch_size`,
-  `weight_decay`.
+  `device`, `seed`, `target_metric`, `target_at_least`, `target_at_most`, `lower_is_better` (names of metrics),
+  `higher_is_better`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, and every setting, such as `workload`,
+  `framework`, `device_model`, `batch_size`, `weight_decay`; settings with other names are numbers or text: `params.lr`.
 
 Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
 numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
@@ -35,7 +35,8 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core.identity import digest, trial_id
-from raybench.core.settings import SETTINGS
+from raybench.core.job import MOST_FRACTION
+from raybench.core.settings import PARAM, SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.errors import FileError, Problem, close, nearest
@@ -52,7 +53,8 @@ SHOWN = 10
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
 _WHICH = {*CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
 """Columns that tell trials apart if there is no column `trial`."""
-_OF_TRIALS = {*_WHICH, *_TARGET, *OPENING, "trial", "status", "price_per_hour", "wall_s", "template_import_s"}
+_BETTER = ("lower_is_better", "higher_is_better")
+_OF_TRIALS = {*_WHICH, *_TARGET, *_BETTER, *OPENING, "trial", "status", "price_per_hour", "wall_s", "template_import_s"}
 _OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
 OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
 """Format of raybench's own trial names, which contain cell and repeat."""
@@ -68,7 +70,8 @@ TIMES = ("train_s", "epoch_s", "elapsed_s")
 SIGNED = {"target_at_least", "target_at_most", "seed"}
 """Columns that may be negative, besides metrics."""
 
-KERAS = {
+SYNONYMS = {
+    "count": "device_count",
     "accuracy": "train/accuracy",
     "acc": "train/accuracy",
     "loss": "train/loss",
@@ -76,10 +79,10 @@ KERAS = {
     "val_acc": "val/accuracy",
     "val_loss": "val/loss",
 }
-"""Column names of Keras's `CSVLogger`, with the corresponding metrics."""
+"""Names of an axis and of Keras's `CSVLogger`, with the corresponding columns."""
 
-Repeats = dict[str, dict[int, tuple[Path, str, int]]]
-"""The file, the name and the line of the trial of each repeat, by cell."""
+Repeats = dict[str, dict[int, tuple[Path, str, int, str | None]]]
+"""The file, the name, the line and the host of the trial of each repeat, by cell."""
 
 
 def load_csv(path: Path, known: Repeats | None = None) -> list[Run]:
@@ -149,14 +152,15 @@ class _Reader:
                 step()
 
     def _read_head(self, names: list[str]) -> None:
-        self._names = [KERAS.get(name, name) for name in names]
+        self._names = [SYNONYMS.get(name, name) for name in names]
         if len(names) < 2:
             self.problem(1, "", "write the names of columns here, separated by commas; save the file as UTF-8")
             return
         for number, name in enumerate(self._names, 1):
             duplicate = name in self._names[: number - 1]
             rate = f"{UNITS}{name.removesuffix('_per_s')}"
-            if duplicate or not (name in KNOWN or "/" in name or rate in self._names):
+            is_known = name in KNOWN or "/" in name or rate in self._names or _is_param(name)
+            if duplicate or not is_known:
                 message = f"there are two columns {_cut(name)}" if duplicate else _unknown(name)
                 self.problems.append(Problem(str(self.path), 1, number, _cut(names[number - 1]), message))
         if "epoch" not in self._names:
@@ -167,7 +171,7 @@ class _Reader:
 
     def _values(self, name: str, texts: Sequence[str]) -> Sequence[Any]:
         """Convert a column; None is a missing value."""
-        if KNOWN.get(name, NUMBER) == NUMBER:
+        if KNOWN.get(name, NUMBER) == NUMBER and not _is_param(name):
             with suppress(ValueError):
                 numbers = list(map(float, texts))
                 ends = min(numbers), max(numbers)
@@ -192,9 +196,11 @@ class _Reader:
 
     def _group(self) -> None:
         """Find the rows of each trial."""
-        own = [name for name in self._names if name in _OF_TRIALS]
+        own = [name for name in self._names if name in _OF_TRIALS or _is_param(name)]
         is_named = "trial" in self._names
-        which = ["grid", "trial", "attempt"] if is_named else [name for name in own if name in _WHICH]
+        which = (
+            ["grid", "trial", "attempt"] if is_named else [name for name in own if name in _WHICH or _is_param(name)]
+        )
         columns = [self._columns[name] for name in which if name in self._columns]
         keys = zip(*columns, strict=True) if columns else [()] * len(self._lines)
         groups: dict[tuple[Any, ...], list[int]] = {}
@@ -299,15 +305,16 @@ class _Reader:
                 )
             yield run
 
-    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int]], numbers: list[int]) -> int:
+    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]) -> int:
         """Return the repeat number of a trial in its cell."""
-        own = self.path, trial.values["trial"], self._lines[min(trial.rows)]
+        host = trial.values.get("host")
+        own = self.path, trial.values["trial"], self._lines[min(trial.rows)], host
         repeat, free = trial.values.get("repeat"), max(known, default=-1) + 1
         same = (number for number, each in known.items() if each[:2] == own[:2])
         number = next(same, free) if repeat is None else numbers.index(repeat)
-        if number in known and known[number][0] != self.path:
-            number = free
-        _, name, line = known.setdefault(number, own)
+        if number in known and (known[number][0], known[number][3]) != (self.path, host):
+            number = free  # hosts may count their repeats alike
+        _, name, line, _ = known.setdefault(number, own)
         if name != own[1]:
             message = f"{repeat} again: trial {_cut(repr(name))} on line {line} has it, and the same settings"
             self.problem(own[2], "repeat", message)
@@ -323,6 +330,11 @@ def _value(name: str, text: str) -> Any:
     dtype, quoted = KNOWN.get(name, NUMBER), _cut(repr(text))
     if not text or text == "<NA>" or (text == "NA" and dtype != TEXT):
         return None
+    if _is_param(name):
+        with suppress(ValueError):
+            number = float(text)
+            return int(number) if text.isdecimal() else number if math.isfinite(number) else text
+        return text
     if name == "status" and text not in list(TrialStatus):
         raise ValueError(f"{quoted} is not a status; {nearest(text, TrialStatus)}")
     if name in SETTINGS and bool in SETTINGS[name].types:
@@ -363,15 +375,20 @@ def _boolean(text: str, names: Sequence[str] = ()) -> bool | str:
     return text if text in names else text.lower() == "true"
 
 
+def _is_param(name: str) -> bool:
+    """Return whether a column has a setting that raybench does not name."""
+    return name.startswith(PARAM) and name != PARAM
+
+
 def _unknown(name: str) -> str:
     """Return advice for an unknown column."""
-    hint = close(name, KNOWN) or "a metric needs a slash in its name, such as val/accuracy; remove any other"
-    return f"unknown column; {hint}"
+    forms = f"name a metric like val/accuracy, and a setting {PARAM}{name}"
+    return f"unknown column; {' Else '.join(filter(None, (close(name, KNOWN), forms)))}"
 
 
 def _not_fraction(metric: str, number: float) -> str:
     """Return why a number cannot be the value of a metric, if it is an accuracy; empty if it can."""
-    if not metric.endswith("/accuracy") or 0 <= number <= 1:
+    if not metric.endswith("/accuracy") or 0 <= number <= MOST_FRACTION:
         return ""
     share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
     return f"{number:g} is not a fraction from 0 to 1{share}"

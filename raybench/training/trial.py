@@ -356,8 +356,10 @@ class Trial:
             try:
                 yield number
             except GeneratorExit:
+                phase = self._clock.ledger.phase
                 with suppress(Exception):  # an error of the loop may have left the device unusable
                     self._leave(number)
+                self._clock.ledger.failed = phase  # if an error ended the loop, until the next section
                 raise
             if self._end_epoch(number + 1 < self._numbers):
                 break
@@ -527,7 +529,11 @@ class Steps(Generic[T]):
                 break
             taken = steps(batch) if callable(steps) else steps
             if examples is None:
-                count, path = examples_in(batch, path)
+                try:
+                    count, path = examples_in(batch, path)
+                except ValueError as error:
+                    trial._recorder.warn(str(error))
+                    examples = count = self._examples = 0
             else:
                 count = int(examples(batch)) if callable(examples) else examples * taken
             epoch.examples += count
@@ -553,6 +559,8 @@ class Steps(Generic[T]):
             start_ns = time.perf_counter_ns()
             self._iterator = None  # ends the processes of a loader
             clock.waited_ns += time.perf_counter_ns() - start_ns
+        if examples == 0:
+            epoch.examples = 0  # of an epoch in part it would be no rate
         if not epoch.taken:
             raise RuntimeError("trial.steps() has no batch in this epoch: give it a loader or a list, not an iterator")
         trial._in_steps = False

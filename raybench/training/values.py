@@ -26,10 +26,10 @@ def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
     arrays = list(_arrays(batch, ()))
     sizes = sorted({int(array.shape[0]) for _, array in arrays})
     if len(sizes) != 1:
-        problem = f"its arrays begin with {' and '.join(map(str, sizes))}" if sizes else "it has no array"
+        problem = f"whose arrays begin with {' and '.join(map(str, sizes))}" if sizes else "without an array"
         raise ValueError(
-            f"cannot count the examples of a batch, a {type(batch).__name__}: {problem}; "
-            "say how many there are: trial.steps(…, examples=lambda batch: …)"
+            f"examples are not counted, so that there is no rate: a batch is a {type(batch).__name__} {problem}; "
+            "say how many it has: trial.steps(…, examples=lambda batch: …)"
         )
     return sizes[0], arrays[0][0]
 

@@ -308,7 +308,7 @@ class _Ranks:
 
 
 def timeout_error(job: Job, stacks: Mapping[int, str | None]) -> dict[str, Any]:
-    """The error of a trial that took too long, with the line of each rank and the one that does not wait for others.
+    """The error of a trial that took too long, with its line, or that of each rank and which does not wait for others.
 
     `stacks` is what `faulthandler` wrote of each rank, or None if a signal had stopped it.
     """
@@ -321,10 +321,10 @@ def timeout_error(job: Job, stacks: Mapping[int, str | None]) -> dict[str, Any]:
         line = next(user_lines, lines[0] if lines else "an unknown line")
         waits = bool(lines and WAITING.search(lines[0]))
         how = "was stopped by a signal" if stack is None else f"waits at {line}" if waits else f"is at {line}"
-        places.append(f"rank {number} {how}")
+        places.append(f"rank {number} {how}" if len(stacks) > 1 or job.cell.device.world_size > 1 else f"it {how}")
         hanging += [] if waits else [number]
-    of_rank = {"rank": hanging[0]} if len(hanging) == 1 else {}
-    if not of_rank and (stacks or job.cell.device.world_size > 1):
+    of_rank = {"rank": hanging[0]} if len(hanging) == 1 and places[0].startswith("rank") else {}
+    if not of_rank and (len(stacks) > 1 or job.cell.device.world_size > 1):
         places.append("which rank hangs is not known")
     return {"type": "Timeout", "message": f"{message}: {'; '.join(places)}" if places else message, **of_rank}
 

@@ -54,7 +54,7 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
         "run": Path(job.folder).name,
         "seed": job.seed,
         "repeat": job.repeat,
-        "cell": job.cell.to_json(),
+        "cell": job.cell.without_secrets().to_json(),
         **job.labels,
         "host": {
             "name": platform.node(),

@@ -3,7 +3,8 @@
 import pytest
 from support.made_up_runs import MadeUpGrid
 
-from raybench.analysis.measured import assumes_work, changes_work
+from raybench.analysis.measured import work_of
+from raybench.core.origin import Origin
 from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import main_metric
 
@@ -50,8 +51,8 @@ def test_whether_an_axis_changes_the_work_of_an_epoch(axes, is_changed, is_assum
         grid.add({"x": are_passes}, [1.0, 1.0], **COMMAND)
         grid.attempts[-1].output_clock = OutputClock(are_passes=are_passes)
         runs = [grid.attempts[-1]]
-        assert {changes_work(axis, runs) for axis in axes} == {is_changed[are_passes]}
-        assert {assumes_work(axis, runs) for axis in axes} == {is_assumed[are_passes]}
+        origin = Origin.ASSUMED if is_assumed[are_passes] else Origin.RECOGNIZED
+        assert {work_of(axis, runs) for axis in axes} == {(is_changed[are_passes], origin)}
 
 
 def answer_of(*configurations, **fields):

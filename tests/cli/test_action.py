@@ -29,6 +29,19 @@ main()
 GH = '#!/bin/bash\necho "$@" > gh.txt\n'
 
 
+def test_undecided_version_passes_only_with_a_result(tmp_path):
+    *_, last = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+    for new_s, status in (("1.5", 0), ("null", 5)):
+        (tmp_path / "comparison.json").write_text(f'{{"changes": [\n  {{"new_s": {new_s}\n}}]}}')
+        command = ["bash", "-e", "-o", "pipefail", "-c", last["run"]]
+        assert subprocess.run(command, cwd=tmp_path, env=os.environ | {"STATUS": "5"}, check=False).returncode == status
+
+
+def test_code_of_the_pull_request_has_no_token():
+    checkout = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"][0]
+    assert checkout["uses"].startswith("actions/checkout") and checkout["with"]["persist-credentials"] is False
+
+
 def test_steps_compare_comment_and_set_the_status(tmp_path):
     says = "### raybench: Discard: 1 of 1 configuration: lower quality (train)."
     head = tmp_path / "head"

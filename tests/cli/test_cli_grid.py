@@ -132,7 +132,7 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     assert said.lines[end + 1] == f"  {error}"
     details = Path(said.lines[end + 2].removeprefix("  Details: "))
     assert "Traceback" in details.read_text()
-    assert "--retry failed (not needed after editing your code)" in said.lines[-1]
+    assert "(after editing your code, without --retry): raybench grid --retry failed /" in said.lines[-1]
     report = raybench("report", "bad", "--html", tmp_path / "x.html")
     assert f"Failed (3 runs): raising: {error}." in " ".join(report.lines)
     assert (tmp_path / "x.html").read_text().count("cannot reshape") == 1

@@ -93,7 +93,7 @@ def test_plan_after_a_part_was_run(raybench, grid, planned):
     assert 0.95 * walls <= float(price.replace(",", "")) <= 2.05 * walls, (
         "one a second, for two trials of as many steps with twice the examples"
     )
-    (planned.parent / "prices.csv").write_text("device,price_per_hour,currency\ncpu,36,EUR\ncpuu,9,EUR\n")
+    (planned.parent / "prices.csv").write_text("kind,price_per_hour,currency\ncpu,36,EUR\ncpuu,9,EUR\n")
     said = raybench("plan", planned, "--prices", "prices.csv").out
     assert "Prices of prices.csv match no device here: cpuu; did you mean cpu?" in said
     assert 0.9 * float(price) / 100 < float(re.findall(r"about ([\d.]+) EUR \(prices: prices.csv\)", said)[0])

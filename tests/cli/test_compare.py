@@ -21,10 +21,17 @@ def test_slower_version_does_not_pass(compare):
     assert "torch: 2.13.0+cpu → 2.14.0" in said.out
 
 
-def test_result_is_not_slower_than_itself(compare):
+def test_result_is_not_compared_with_itself(compare):
     said = compare("before", "before")
-    assert said.status == 0 and said.out.startswith("Keep: these are the same runs")
+    assert said.status == 5 and "the same runs" in said.out and "busy" not in said.lines[0]
     assert "Differences" not in said.out
+
+
+def test_request_that_cannot_be_read_is_said(compare, tmp_path):
+    for file in (tmp_path / "before").glob("*/executions/*.json"):
+        file.write_text(file.read_text().replace('"repeats": ', '"repeats": -'))
+    said = compare("before", "after")
+    assert "Caution: 1 request of it cannot be read" in said.out.replace("\n", " "), said.out
 
 
 def test_as_json(compare, tmp_path):
@@ -32,7 +39,7 @@ def test_as_json(compare, tmp_path):
     written = json.loads((tmp_path / "out.json").read_text())
     assert written["limits"]["slowdown"] == 1.0
     assert {change["verdict"] for change in written["changes"]} <= {"within the limit", "undecided"}
-    assert (written["version"], written["decision"] == "discard") == (1, False)
+    assert (written["version"], written["decision"] == "discard") == (2, False)
     assert [each["name"] for each in written["differences"]] == ["torch"]
 
 

@@ -238,6 +238,7 @@ def test_files_that_are_not_grids(tmp_path, monkeypatch):
     messages = {
         "grids/quikstart.yaml": "no such file; did you mean grids/quickstart.yaml?",
         "grids/other.yaml": "no such file",
+        "quikstart": "no such file; did you mean quickstart?",
         "grids": "is a folder; name a grid file",
         "train.py": "is a Python file; write a grid file with `workload: train.py:FUNCTION`, or use `raybench run -- "
         "python train.py`",
@@ -249,3 +250,8 @@ def test_files_that_are_not_grids(tmp_path, monkeypatch):
         with pytest.raises(GridFileError) as caught:
             load_grid(Path(path))
         assert str(caught.value) == f"{path}: {message}"
+
+
+def test_name_of_a_file_of_mlflow(tmp_path):
+    (problem,) = problems_of(tmp_path, b"name: mlflow.db\nworkload: digits_cnn\naxes: {device: [cpu]}\n")
+    assert str(problem).startswith(f"{tmp_path}/x.yaml:1:7: name: is that of MLflow's files")

@@ -1,10 +1,12 @@
 """Temporary folders: gone with their maker, or with whoever makes the next one."""
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 
 import pytest
 
@@ -52,15 +54,22 @@ def test_what_is_no_scratch_folder_is_left_alone(tmp_path):
     assert sorted(tmp_path.iterdir()) == before and (tmp_path / "other" / LOCK).exists()
 
 
-def test_folder_to_which_a_process_still_writes_is_removed_later(tmp_path, monkeypatch):
-    def remove_all_but_a_new_file(path, ignore_errors):
-        (path / LOCK).unlink()
-        (path / "late.log").touch()
+def _is_killed(path, ignore_errors):
+    raise SystemExit
 
+
+def _leaves_a_file(path, ignore_errors):
+    (path / "late.log").touch()
+
+
+@pytest.mark.parametrize("remove", [_is_killed, _leaves_a_file])
+def test_folder_that_was_not_removed_whole_is_removed_later(tmp_path, monkeypatch, remove):
     scratch = Scratch()
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", remove_all_but_a_new_file)
+    (scratch.path / "deep").mkdir()
+    with monkeypatch.context() as patch, suppress(SystemExit):
+        patch.setattr(shutil, "rmtree", remove)
         scratch.close()
-    assert (scratch.path / "late.log").exists()
+    os.close(scratch._lock) if remove is _is_killed else None
+    assert (scratch.path / "deep").exists()
     sweep()
     assert list(tmp_path.iterdir()) == []

@@ -65,7 +65,7 @@ def trial(fork_server, tmp_path_factory):
         ("killed", "lost", "Killed", "SIGKILL"),
         pytest.param("leaving", "failed", "Exit", "exited with status 7", marks=pytest.mark.slow),
         pytest.param(
-            "parent", "timeout", "Timeout", f"longer than its timeout of {HANGS_FOR} s", marks=pytest.mark.slow
+            "parent", "timeout", "Timeout", f"timeout of {HANGS_FOR} s: it is at troubles.py:", marks=pytest.mark.slow
         ),
     ],
 )

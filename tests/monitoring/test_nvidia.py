@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from support.made_up_gpus import Nvml, NVMLError, install_nvml
@@ -26,6 +27,9 @@ class Sensors(Nvml):
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, gpu):
         return self.reasons
+
+    def nvmlDeviceGetUtilizationRates(self, gpu):
+        return SimpleNamespace(gpu=97)
 
 
 SLICES = [
@@ -118,5 +122,5 @@ def test_a_monitored_trial(tmp_path, monkeypatch, has_package):
         assert summary["gpus"] == []
         return
     (gpu,) = summary["gpus"]
-    assert gpu["throttled"] == {"power_cap": 1.0}
+    assert gpu["throttled"] == {"power_cap": 1.0} and gpu["busy"] == 0.97
     assert library.open == 0

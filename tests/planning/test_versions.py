@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from raybench.config import load_grid
 from raybench.core.cell import BASE, NEW
 from raybench.core.options import PlanOptions
 from raybench.devices import Hardware
@@ -146,3 +147,31 @@ def test_only_the_devices_at_hand(versions):
     assert {cell.axes["device"] for cell in plan.cells} == {"cpu"}
     assert (len(plan.cells), plan.left_out) == (6, 6)
     assert len(versions.plan(where=["device=cpu", "batch_size=8"]).cells) == 2
+
+
+COMMAND = """name: mine
+workload:
+  command: python train.py
+  metrics: {val/accuracy: 'acc=([0-9.]+)', train/s: 'took ([0-9.]+)', train/n: '(1)'}
+  time: train/s
+axes: {device: [cpu]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("acc=([0-9.]+)", "epoch ([0-9]+)", "4:3: metrics"),
+        ("  time: train/s\n", "  time: train/n\n", "5:3: time"),
+        ("  time: train/s\n", "  time: train/s\n  begin: ^start\n", "6:3: begin"),
+    ],
+)
+def test_output_is_read_by_the_same_patterns(versions, old, new, line):
+    """A version that is read otherwise shows other numbers, however it trains."""
+    versions.write(BASE, grid=COMMAND)
+    versions.write(NEW, grid=COMMAND.replace(old, new))
+    specs = [load_grid(versions.folder / version / "grid.yaml") for version in (BASE, NEW)]
+    with pytest.raises(UsageError, match=f"new/grid.yaml:{line}: not the same as in .*--metrics-of-base"):
+        compared(specs, has_metrics_of_first=False)
+    workloads = [each.workload for each in compared(specs, has_metrics_of_first=True).versions.values()]
+    assert workloads[0] == workloads[1]

@@ -82,8 +82,8 @@ def test_names_from_files_are_escaped():
 
 def test_sections_without_content_are_left_out():
     headings = Outline(html_of(quick_start())).headings
-    assert headings[:4] == ["quickstart", "Speed and quality", "What each setting does", "2 configurations"]
-    assert headings[4:] == ["Method", "Grid file"]
+    assert headings == ["quickstart", "Speed and quality", "2 configurations", "Method", "Grid file"]
+    assert "What each setting does" in Outline(html_of(three_axes())).headings
 
 
 def test_the_trust_mark_has_a_color():

@@ -47,9 +47,17 @@ def test_of_many_configurations_best_and_worst_are_shown():
     assert f"… {30 - MAX_ROWS} more: --full" in short
     rows = [line.split()[0] for line in short.splitlines() if line.lstrip()[:1].isdigit() and "batch" in line]
     assert rows == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "28", "29", "30"]
-    assert f"… {29 - MAX_ROWS} more: --full" in short
+    assert "effect of" not in short, "one axis: the table of configurations has it"
     assert all(f"batch {2**number} " in full for number in range(30))
     assert "allow for choosing the best of 30." in joined(short)
+
+
+def test_of_many_effects_the_first_are_shown():
+    grid = MadeUpGrid()
+    for number in range(15):
+        for decay in (0.0, 0.1):
+            grid.add({"batch_size": 2**number, "weight_decay": decay}, [1 + number / 10, 1.01 + number / 10])
+    assert f"… {15 - MAX_ROWS} more: --full" in report_text(grid.answer(), 80)
 
 
 def test_notes_are_shown_in_full_only():
@@ -120,4 +128,4 @@ def test_a_configuration_without_a_run_did_not_miss_the_target():
 
 def test_nothing_completed():
     text = report_text(MadeUpGrid().add({"device": "cpu"}, [1], status="oom").answer(), 80)
-    assert "No run has completed." in text and "Out of memory (1 run)" in text
+    assert "No run has completed." in text and "1 out of memory." in text

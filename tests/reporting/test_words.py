@@ -24,7 +24,9 @@ def test_number(value, text):
     assert words.number(value) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.43, "0.430 s"), (74, "74.0 s"), (750, "12.5 min"), (11160, "3.10 h")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(4.3e-5, "43.0 µs"), (0.43, "430 ms"), (74, "74.0 s"), (750, "12.5 min"), (11160, "3.10 h")]
+)
 def test_duration(seconds, text):
     assert words.seconds_text(seconds) == text
 
@@ -35,10 +37,14 @@ def test_duration(seconds, text):
         (Ratio(5.1, 4.8, 5.4), "5.1x (4.8–5.4)"),
         (Ratio(0.98, 0.95, 1.02), "0.98x (0.95–1.02)"),
         (Ratio(1.55, 1.5498, 1.5503), "1.5500x (1.5498–1.5503)"),
-        (Ratio(12.9, 12.3, 13.5), "12.9x (12.3–13.5)"),
+        (Ratio(12.9, 12.3, 13.5), "13x (12–14)"),
+        (Ratio(1.6676, 1.6669, 1.6683), "1.668x (1.667–1.668)"),
+        (Ratio(1.013, 0.9962, 1.03), "1.013x (0.996–1.030)"),
+        (Ratio(1.2, 1.19998, 1.20003), "1.20000x (1.19998–1.20003)"),
+        (Ratio(132897172378.0, 1e11, 1.7e11), ">9999x"),
         (Ratio(0.0567, 0.00223, 1.44), "0.057x (0.0022–1.4)"),
         (Ratio(1, 1e-9, 1e9), "1.0x (<0.001–>9999)"),
-        (Ratio(2.4, 1.002, 5.6), "2.4x (1.002–5.6)"),
+        (Ratio(2.4, 1.002, 5.6), "2.400x (1.002–5.600)"),
         (Ratio(2.93), "2.9x"),
         (None, "–"),
     ],
@@ -163,7 +169,10 @@ def test_caution(caution, text):
     assert words.caution_text(caution) == text
 
 
-@pytest.mark.parametrize(("new", "first"), [([1.0, 1.3, 0.9, 1.2], "Undecided, fastest"), ([2.0] * 4, "Fastest: a.py")])
+@pytest.mark.parametrize(
+    ("new", "first"),
+    [([1.0, 1.3, 0.9, 1.2], "Undecided between a.py and b.py: "), ([2.0, 2.01, 2.02, 2.0], "Faster: a.py")],
+)
 def test_two_versions_that_noise_may_have_ordered_are_undecided(new, first):
     grid = MadeUpGrid({"version": "a.py"}).add({"version": "a.py"}, [1.1, 1.2, 0.9, 1.0]).add({"version": "b.py"}, new)
     assert str(words.best_texts(grid.answer())[0]).startswith(first)

@@ -167,3 +167,11 @@ def test_read_only_results_folder_is_refused_at_start(disk, grid):
     with pytest.raises(UsageError, match=f"Cannot write to {disk.folder}/results: Read-only") as caught:
         grid(disk.folder / "results")
     assert caught.value.exit_status == 2
+
+
+def test_results_that_are_removed_meanwhile_are_not_complete(grid, tmp_path):
+    for damage in (shutil.rmtree, lambda folder: folder.rename(tmp_path / "moved")):
+        folder = tmp_path / "results" / "full"
+        with pytest.raises(ResultsError, match="removed, moved or replaced while the grid ran"):
+            grid(tmp_path / "results", view=Watched(lambda: damage(folder)))  # noqa: B023
+    assert len(grid(tmp_path / "results").latest) == 6

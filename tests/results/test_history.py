@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.grid_files import events_of, write_events
@@ -14,6 +16,7 @@ from raybench.errors import UsageError
 from raybench.results.archive import write_archive
 from raybench.results.executions import Execution
 from raybench.results.folder import attempt_folder, grids_in, has_end, results_id
+from raybench.results.grid_request import GridRequest, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
 
@@ -32,7 +35,14 @@ def ended(attempt=1, status="completed"):
 def grid(tmp_path):
     """A grid's folder with one finished attempt of three epochs."""
     epochs = [events.epoch_ended(TRIAL, 1, epoch=n, ledger={"train": float(n)}) for n in (1, 2, 3)]
-    return write_events(tmp_path / "grid", [started(seed=4), *epochs, ended()])
+    execution = begin("2026-11-28")
+    execution.write(tmp_path / "grid")
+    return write_events(tmp_path / "grid", [started(seed=4, execution=execution.name), *epochs, ended()])
+
+
+def begin(name, *earlier, origin="here", **request):
+    request = GridRequest("grid", **request).to_json()
+    return replace(Execution.begin(origin, "name: grid\n", request, earlier=earlier), name=name)
 
 
 @pytest.fixture
@@ -100,7 +110,6 @@ def test_file_in_the_folder_of_a_different_trial_is_reported(grid, file):
 
 def test_hidden_files_are_ignored(grid, file, tmp_path):
     """macOS writes them beside the files when it copies to a disk of a different system."""
-    Execution.begin("here", "name: grid\n", {"cells": []}).write(grid)
     for path in [*grid.rglob("*.json*")]:
         path.with_name(f"._{path.name}").write_bytes(b"\0\5\x16\7\n\n")
     history = GridHistory.read(grid)
@@ -150,11 +159,38 @@ def test_run_in_two_folders_counts_once(grid, file, tmp_path):
 
 
 def test_execution_is_read_back_and_damage_reported(grid):
-    execution = Execution.begin("here", "name: grid\n", {"cells": []})
+    execution = begin("2026-11-29")
     execution.write(grid)
     (grid / "executions" / "9999.json").write_text("{")
     history = GridHistory.read(grid)
-    assert history.executions == [execution] and history.damaged == [str(grid / "executions" / "9999.json")]
+    assert history.executions[1:] == [execution] and history.damaged == [str(grid / "executions" / "9999.json")]
+
+
+def link(path):
+    path.symlink_to(path.rename(path.with_suffix(".old")))
+
+
+def edit(path):
+    path.write_text(path.read_text().replace("USD", "EUR"))
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, link, edit])
+def test_request_that_is_missing_or_was_edited_is_said(grid, damage):
+    (path,) = grid.glob("executions/*.json")
+    damage(path)
+    history = GridHistory.read(grid)
+    assert history.unreadable == [str(path)] and "1 request of it cannot be read" in history.warnings[0]
+
+
+def test_executions_are_in_the_order_of_their_numbers(grid):
+    """Whatever the clock of their folder says; those of different folders by their clocks."""
+    (first,) = GridHistory.read(grid).executions
+    back = begin("2026-11-27", first, metric="val/loss")
+    there = begin("2026-11-26", first, origin="there")
+    for each in (back, there):
+        each.write(grid)
+    history = GridHistory.read(grid)
+    assert history.executions == [there, first, back] and latest_request(history).metric == "val/loss"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

@@ -45,6 +45,15 @@ def test_a_killed_driver_leaves_no_lock(tmp_path):
         pass
 
 
+def test_a_deleted_lock_is_still_held(tmp_path):
+    with locked(tmp_path):
+        (tmp_path / LOCK).unlink()
+        with pytest.raises(ResultsLockedError, match="has been running here since"), locked(tmp_path):
+            pass
+    with locked(tmp_path):
+        pass
+
+
 def test_an_unknown_holder_is_still_refused(tmp_path):
     with locked(tmp_path):
         (tmp_path / HOLDER).write_bytes(b"\xff")

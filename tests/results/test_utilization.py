@@ -97,8 +97,7 @@ def test_peak_of_tokens_is_that_of_products(told):
         ({"product": 1e11, "convolution": 2.5e11}, "compute", 0.8148),
         ({"product": 8e11, "memory": 4e10}, "memory", 0.7896),
         ({}, "memory", 0.3158),
-        ({"memory": 1e12}, "overhead", 0.2037),
-        ({"memory": 1e12, "product": 1e14}, "overhead", 0.0316),
+        ({"memory": 1e12}, "", 0.2037),  # both cores were busy, with what is not known
         ({"product": 3e11, "waited": 3.912}, "input", 0.5),
         ({"memory": 1e12, "product": 1e14, "waited": 2.0}, "input", 0.3383),
     ],
@@ -106,6 +105,30 @@ def test_peak_of_tokens_is_that_of_products(told):
 def test_what_held_it_up(told, device, bound, share):
     found = told(**device).limit
     assert (found.bottleneck, found.share) == (bound, pytest.approx(share, abs=1e-4))
+
+
+@pytest.mark.parametrize(
+    ("kind", "cpu_s", "busy", "of_much", "of_little"),
+    [
+        ("cpu", 3.9, None, "memory", "overhead"),
+        ("cuda", 3.9, None, "", "overhead"),  # launching, or only waiting for the device
+        ("cuda", 1.0, None, "memory", ""),
+        ("cuda", 3.9, 0.98, "memory", ""),
+        ("cuda", 3.9, 0.4, "", "overhead"),
+        ("cuda", None, None, "", ""),
+    ],
+)
+def test_a_bottleneck_needs_evidence(told, kind, cpu_s, busy, of_much, of_little):
+    """A third of the peak of the memory, and little of any."""
+    for probes, expected in (({}, of_much), ({"memory": 1e13, "product": 1e14}, of_little)):
+        run = told(**probes)
+        gpus = [] if busy is None else [{"id": "0", "busy": busy}]
+        cell = replace(run.cell, device=replace(run.cell.device, kind=kind))
+        epochs = Epochs(replace(epoch, cpu_s=cpu_s) for epoch in run.epochs)
+        run = replace(run, cell=cell, epochs=epochs, audit={"gpus": gpus})
+        assert run.limit.bottleneck == expected
+        assert run.bottleneck == (expected or None)
+    assert replace(run, communication=0.3).limit.bottleneck == "communication"
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ KERAS = "epoch,acc,elapsed,loss,val_acc,val_loss\n0,0.3,2.5,1.9,0.4,1.8\n1,0.5,4
 
 def test_keras_log_with_named_times(tmp_path):
     (missing, line) = problems(tmp_path, KERAS)
-    assert line == "/mine.csv:1:3: elapsed: unknown column; did you mean elapsed_s?"
+    assert line.startswith("/mine.csv:1:3: elapsed: unknown column; did you mean elapsed_s? ")
     assert missing == "/mine.csv:1:1: the column train_s (or epoch_s, or elapsed_s) is missing"
     found = load(tmp_path, KERAS.replace("elapsed", "elapsed_s"))
     assert found.trials["trial"].tolist() == ["mine"]
@@ -279,6 +279,21 @@ def test_settings_and_repeats_tell_trials_apart(tmp_path):
 def test_repeat_claimed_by_two_trials(tmp_path):
     (said,) = problems(tmp_path, "trial,epoch,train_s,repeat\na,1,5,1\nb,1,6,1\nc,1,7,2\n")
     assert said.startswith("/mine.csv:3:4: repeat: 1 again: trial 'a' on line 2 has it")
+
+
+def test_hosts_count_their_repeats_alike(tmp_path):
+    rows = [f"{device},{host},{repeat},1,{5 + repeat}" for device, host in ("ax", "ay", "bx") for repeat in (0, 1)]
+    trials = load(tmp_path, "\n".join(["device,host,repeat,epoch,train_s", *rows, ""])).trials
+    assert trials.groupby("device")["repeat"].apply(sorted).to_dict() == {"a": [0, 1, 2, 3], "b": [0, 1]}
+
+
+def test_settings_that_raybench_does_not_name(tmp_path):
+    rows = [f"{rate},{kind},{repeat},1,{5 + repeat}" for rate, kind in ((1e-3, "a"), (0.1, "b")) for repeat in (0, 1)]
+    found = load(tmp_path, "\n".join(["params.lr,params.kind,repeat,epoch,train_s", *rows, ""]))
+    assert found.trials["params.lr"].tolist() == [1e-3, 1e-3, 0.1, 0.1]
+    assert found.comparison["label"].tolist() == ["lr 0.001, kind a", "lr 0.1, kind b"]
+    (line,) = problems(tmp_path, "lr,epoch,train_s\n1,1,5\n")
+    assert line == "/mine.csv:1:1: lr: unknown column; name a metric like val/accuracy, and a setting params.lr"
 
 
 def test_files_of_one_grid_are_joined(tmp_path):

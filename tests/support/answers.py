@@ -21,6 +21,7 @@ from raybench.analysis.answer import (
     Trust,
     TrustLevel,
     Unit,
+    Verdict,
 )
 from raybench.core.job import Target
 from raybench.core.text import format_value
@@ -236,7 +237,7 @@ def devices_with_target() -> Answer:
         configurations=tuple(configurations),
         ranking=(1, 2, 0),
         best=(
-            replace(best(1, Criterion.FIRST_TO_TARGET, gpu), indistinguishable=(2,)),
+            replace(best(1, Criterion.FIRST_TO_TARGET, gpu), indistinguishable=(2,), verdict=Verdict.UNDECIDED),
             Best(0, 2, {Criterion.CHEAPEST: ratio(4.0)}, difference(-0.001)),
         ),
         effects=(
@@ -266,7 +267,9 @@ def devices_with_target() -> Answer:
 def one_run_each() -> Answer:
     """As `quick_start`, with one run each: no interval."""
     caution = Caution("one_run", "one run each: no interval", "set `repeats: 3` or more", configurations=(0, 1))
-    return replace(quick_start(runs=1), trust=Trust(TrustLevel.DOUBTFUL, (caution,)))
+    answer = quick_start(runs=1)
+    best = (replace(answer.best[0], verdict=Verdict.ONE_RUN),)
+    return replace(answer, best=best, trust=Trust(TrustLevel.DOUBTFUL, (caution,)))
 
 
 def several_workloads() -> Answer:
@@ -296,8 +299,8 @@ def several_workloads() -> Answer:
         configurations=tuple(made),
         ranking=(0, 1, 3, 2),
         best=(
-            Best(0, 1, {Criterion.FASTEST: ratio(1 / 0.44, runs=1)}, workload="mlp"),
-            Best(3, 2, {Criterion.FASTEST: ratio(3.1, runs=1)}, workload="cnn"),
+            Best(0, 1, {Criterion.FASTEST: ratio(1 / 0.44, runs=1)}, workload="mlp", verdict=Verdict.ONE_RUN),
+            Best(3, 2, {Criterion.FASTEST: ratio(3.1, runs=1)}, workload="cnn", verdict=Verdict.ONE_RUN),
         ),
         effects=(Effect("device", "gpu", "cpu", 2, 1, None, 0.44, 3.1, varies=True),),
         status=Status(4, 4),

@@ -13,7 +13,7 @@ SECONDS = "train/seconds"
 
 
 class MadeUpTimes:
-    """An executor that runs the trials of another one and replaces the training time of each epoch.
+    """An executor that runs the trials of another one and replaces the times of epochs and whole runs.
 
     Args:
         executor: runs the trials, which log the metric `train/seconds` in each epoch.
@@ -28,8 +28,13 @@ class MadeUpTimes:
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run all trials."""
 
+        walls: dict[str, float] = {}
+
         def replace_time(event: Event) -> None:
+            if event["event"] == "trial_ended":
+                event = event | {"wall": walls.pop(event["trial"], None)}
             if event["event"] == "epoch_ended":
+                walls[event["trial"]] = walls.get(event["trial"], 0.0) + event["metrics"][SECONDS]
                 event = event | {"ledger": event["ledger"] | {"train": event["metrics"][SECONDS]}}
             sink(event | {"host": {}} if event["event"] == "trial_audited" else event)
 

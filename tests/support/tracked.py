@@ -7,6 +7,7 @@ from raybench.core import events
 from raybench.core.events import events_file
 from raybench.results.executions import Execution
 from raybench.results.folder import add_event, attempt_folder
+from raybench.results.grid_request import GridRequest
 from raybench.results.history import GridHistory
 from raybench.tracking.mlflow import MlflowClient
 from raybench.tracking.writer import MlflowWriter
@@ -19,7 +20,7 @@ class FileWriter(MlflowWriter):
 
     def __init__(self, store, folder, **options):
         self.history = GridHistory.read(folder)
-        execution = Execution.begin("here", "name: it\n", {"cells": []})
+        execution = Execution.begin("here", "name: it\n", GridRequest("it").to_json())
         execution.write(folder)
         super().__init__(store, self.history, execution, **options)
 

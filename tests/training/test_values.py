@@ -29,9 +29,9 @@ def test_batch_size_is_the_common_first_dimension(batch):
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ((INPUTS, TARGETS[:5]), r"a tuple: its arrays begin with 5 and 6; .*examples=lambda batch"),
-        (["a", "b"], r"a list: it has no array; .*examples="),
-        (object(), r"a object: it has no array"),
+        ((INPUTS, TARGETS[:5]), r"a tuple whose arrays begin with 5 and 6; .*examples=lambda batch"),
+        (["a", "b"], r"a list without an array; .*examples="),
+        (object(), r"a object without an array"),
     ],
 )
 def test_uncountable_batch_asks_for_the_number(batch, message):

@@ -96,7 +96,6 @@ ERRORS = {
     "early log": ("trial.log({'val/a': batch_size})", "RuntimeError", 3, "before the first epoch"),
     "no number": ("for _ in trial.epochs():\n    trial.log({'val/a': [batch_size]})", "TypeError", 4, "not a list"),
     "exit": ("import sys\nbatch_size\nsys.exit(3)", "SystemExit", 5, "called sys.exit(3)"),
-    "batch": ("for _ in trial.epochs():\n    list(trial.steps(['a'] * batch_size))", "ValueError", 4, "examples="),
 }
 
 
@@ -131,9 +130,32 @@ def test_epoch_with_infinite_loss_is_recorded(project):
     assert [len(epoch.metrics) for epoch in attempt.epochs] == [2, 1]
 
 
-def test_no_memory_is_oom(project):
-    attempt = project.one(TRAIN.replace("accuracy = ", "raise MemoryError; accuracy = "))
-    assert (attempt.status, attempt.error["phase"]) == ("oom", "evaluate")
+@pytest.mark.parametrize(
+    ("loop", "phase"),
+    [
+        ("for _ in trial.epochs():\n        with trial.evaluation():\n            raise MemoryError", "evaluate"),
+        ("for _ in trial.epochs():\n        raise MemoryError", "train"),
+        (
+            "for _ in trial.epochs():\n        for _ in trial.steps([[1]], examples=1):\n            raise MemoryError",
+            "train",
+        ),
+        ("for _ in trial.steps([[1]], examples=1):\n        raise MemoryError", "train"),
+        ("for _ in trial.epochs():\n        pass\n    raise MemoryError", "other"),
+        ("raise MemoryError", "build"),
+    ],
+)
+def test_no_memory_is_oom_of_its_section(project, loop, phase):
+    attempt = project.one(f"def train(trial, batch_size):\n    {loop}\n")
+    assert (attempt.status, attempt.error["phase"]) == ("oom", phase)
+
+
+def test_batches_that_cannot_be_counted_have_no_rate(project):
+    body = "for _ in trial.epochs():\n        assert list(trial.steps(range(3))) == [0, 1, 2]"
+    attempt = project.one(f"def train(trial, batch_size):\n    {body}\n", "epochs: 2\n")
+    assert attempt.status == "completed", attempt.error
+    assert (attempt.examples_per_s, attempt.steps_per_s is None) == (None, False)
+    (warning,) = attempt.warnings
+    assert "a batch is a int" in warning and "examples=lambda" in warning
 
 
 def test_epochs_may_stand_in_the_loop_alone(project):

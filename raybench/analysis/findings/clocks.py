@@ -74,7 +74,7 @@ def few_steady_epochs(run: Run) -> Iterator[Finding]:
 
 
 @detects(
-    "load faster, for example with more workers of a `DataLoader`; set `input: device` if the data fit on the device",
+    "load with more workers of a `DataLoader`, or set `input: device` if the data fit there",
     caution=True,
     of_hardware=True,
 )
@@ -86,7 +86,7 @@ def input_bound(run: Run) -> Iterator[Finding]:
         yield Finding(text, share, too_long=share / (1 - min(share, MOST_WAITED)))
 
 
-@detects("do not trust its times: the device's `synchronize` has to wait for all work", caution=True)
+@detects("let the device's `synchronize` wait for all work", caution=True)
 def unsynchronized_clock(run: Run) -> Iterator[Finding]:
     """The device worked on after the clock had stopped, or its own clock shows more than the host's.
 
@@ -117,8 +117,7 @@ def _medians(epochs: Epochs, clock: str, sections: Sequence[str], least_s: float
 
 
 @detects(
-    "let the program write its output after each line (`fflush()` in awk and C, `$| = 1` in Perl, or `stdbuf -oL` "
-    "before the command), or run again on a quiet machine",
+    "let the program write its output after each line (`fflush()`, or `stdbuf -oL` before the command)",
     caution=True,
 )
 def output_buffered(run: Run) -> Iterator[Finding]:
@@ -129,9 +128,9 @@ def output_buffered(run: Run) -> Iterator[Finding]:
         yield Finding(text, float(max(together)))
 
 
-@detects("make an epoch several rounds of the program, so that it takes well over 0.05 s", caution=True)
+@detects("make an epoch several rounds of the program", caution=True)
 def short_epochs(run: Run) -> Iterator[Finding]:
-    """Epochs of a command take less than {SHORT_EPOCH_S} s, and are timed by when lines arrive: there is no ratio."""
+    """Epochs of a command take less than {SHORT_EPOCH_S} s by the arrival of lines: there is no ratio."""
     seconds = run.steady_s or run.mean_steady_s or 1e-6  # the median is 0 if most lines arrive together
     if run.is_too_short and seconds < SHORT_EPOCH_S:
         text = f"the run's epochs take {1000 * seconds:.2g} ms, too short to be timed by when lines of output arrive"
@@ -139,18 +138,19 @@ def short_epochs(run: Run) -> Iterator[Finding]:
 
 
 @detects(
-    "let the program print a line for each part of its training; `--epoch` (`epoch` in a grid file) sets it",
+    "let the program print a line for each part of its training, which `--epoch` (`epoch` in a grid file) names",
     caution=True,
+    guess=True,
 )
 def whole_run(run: Run) -> Iterator[Finding]:
-    """No line of a command's output counts its work: times are those of whole runs, with their start-up."""
+    """No line of a command's output counts its work: times are of whole runs, with their start-up."""
     if run.clock == "run" and run.wall:
         share = min(1.0, (run.first_metric_s or run.wall) / run.wall)  # training had begun by that line
         text = f"no line counts the work: times are of whole runs, of which their start-up may be {share:.0%}"
         yield Finding(text, share, too_long=share / (1 - share) if share < 1 else None)
 
 
-@detects("allow more epochs, or make epochs or steps shorter, so that training ends at the budget", caution=True)
+@detects("allow more epochs, or make epochs or steps shorter", caution=True)
 def off_budget(run: Run) -> Iterator[Finding]:
     """A run trained for {OFF_BUDGET:.0%} less or more time than its budget of time or price allows."""
     budget = run.cell.budget or {}

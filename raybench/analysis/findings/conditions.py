@@ -12,6 +12,7 @@ import numpy as np
 
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
 from raybench.analysis.intervals import NOISIER, quantile
+from raybench.core.identity import is_smoke
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.devices import hosted
@@ -61,8 +62,17 @@ GAP_OF_SPREADS = 3
 
 @detects("remove `threads` and `cpus` from the grid to use all cores", caution=True, of_hardware=True, of_grid=True)
 def few_threads(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
-    """The host computes with fewer threads than it has cores, and the grid does not compare `threads` or `cpus`."""
-    for run in () if {"threads", "cpus", "count"} & {*axes} else filter(_is_hosted, runs):
+    """The host computes with fewer threads than it has cores, and the grid compares no numbers of them.
+
+    Devices of one machine with different numbers compare them. A smoke run has no speeds.
+    """
+    hosted_runs = [run for run in runs if _is_hosted(run) and not is_smoke(run.grid or "")]
+    numbers: dict[tuple[Any, ...], set[float | None]] = {}
+    for run in hosted_runs:
+        numbers.setdefault((run.machine_name, run.cell.device.model), set()).add(_threads(run))
+    for run in () if {"threads", "cpus", "count"} & {*axes} else hosted_runs:
+        if len(numbers[run.machine_name, run.cell.device.model]) > 1:
+            continue
         threads, own_cores = _threads(run), number_in(run.cell.device.count) or 0.0
         cores = max(own_cores, number_in(run.machine.get("cores")) or 0.0)
         if threads and 0 < threads < cores:
@@ -145,7 +155,7 @@ def slow_runs(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
                 yield [run], Finding(text, excess, too_long=math.expm1(excess))
 
 
-@detects("remove `cpus` from the grid file, so that trials run one at a time", caution=True, of_grid=True)
+@detects("remove `cpus` from the grid file", caution=True, of_grid=True)
 def cores_shared(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """Other trials ran on the same machine during {OVERLAP:.0%} of the run's time."""
     for group in in_groups(runs, lambda run: run.host.get("name")):
@@ -204,7 +214,7 @@ def throttled(run: Run) -> Iterator[Finding]:
         yield Finding(text, first / last, too_long=first / last - 1)
 
 
-@detects("run trials one at a time on a quiet machine to measure their energy alone", caution=True, about="energy")
+@detects("run trials one at a time on a quiet machine", caution=True, about="energy")
 def energy_shared(run: Run) -> Iterator[Finding]:
     """The host computes, and others took {SHARED_ENERGY:.0%} of the processor time on the sockets that were metered."""
     others = number_in(run.energy.get("others_share"))

@@ -7,8 +7,10 @@ when it is reported, with constants of the module in braces:
     def steal(run: Run) -> Iterator[Finding]:
         '''A hypervisor gave {STOLEN:.0%} of the cores' time to others.'''
 
-With `of_grid`, it is a function of all runs and of the axes that vary, and yields runs with their finding. Reports,
-tables and the documentation come from the declarations.
+With `of_grid`, it is a function of all runs and of the axes that vary, and yields runs with their finding; with
+`of_answer`, one of an answer (`View`), and yields cautions; with `of_pair`, one of an answer and the indices of two
+configurations, and yields words for the sentence that compares them. Reports, tables and the documentation come from
+the declarations.
 """
 
 from __future__ import annotations
@@ -17,11 +19,20 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from raybench.analysis.answer import Caution
 from raybench.core.status import TrialStatus
+from raybench.core.text import names_text
 from raybench.results.run_table import Run
+
+if TYPE_CHECKING:
+    from raybench.analysis.answer import Answer, Configuration
+    from raybench.analysis.matching import Matching
+    from raybench.analysis.measured import Measured
+    from raybench.results.grid_request import GridRequest
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,9 @@ class FindingKind:
         of_hardware: whether it only matters if devices are compared.
         about: what it may make wrong: times, the quality or the energy.
         of_grid: whether it follows from several runs, or from the axes.
+        of_answer: whether it follows from the answer.
+        of_pair: whether it is said in the sentence on two configurations, which it follows from.
+        guess: whether raybench takes something for granted, so that the remedy is how to say it.
     """
 
     code: str
@@ -71,6 +85,9 @@ class FindingKind:
     of_hardware: bool = False
     about: str = "times"
     of_grid: bool = False
+    of_answer: bool = False
+    of_pair: bool = False
+    guess: bool = False
 
     def found(self, *arguments: Any) -> Iterator[OfRuns]:
         """Yield its findings in a run or, of a grid, in runs."""
@@ -85,7 +102,7 @@ _DECLARED: dict[str, FindingKind] = {}
 @cache
 def kinds() -> dict[str, FindingKind]:
     """Return all kinds of findings by code, in alphabetical order."""
-    from raybench.analysis.findings import clocks, conditions, settings  # noqa: F401
+    from raybench.analysis.findings import clocks, conditions, guesses, settings  # noqa: F401
 
     return dict(sorted(_DECLARED.items()))
 
@@ -111,7 +128,7 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
         axes: the axes of the grid that vary.
     """
     found: dict[int, list[Finding]] = {id(run): [] for run in runs}
-    for kind in kinds().values():
+    for kind in (each for each in kinds().values() if not (each.of_answer or each.of_pair)):
         calls = [(runs, axes)] if kind.of_grid else [(run,) for run in runs if run.attempt]  # 0: it never started
         for concerned, finding in (each for arguments in calls for each in kind.found(*arguments)):
             for run in concerned:
@@ -124,6 +141,62 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
         return not kinds()[code].recurs or 2 * counts[run.cell_id, code] > repeats[run.cell_id]
 
     return {id(run): tuple(each for each in found[id(run)] if is_kept(run, each.code)) for run in runs}
+
+
+@dataclass(frozen=True)
+class View:
+    """An answer before its cautions, and what it is made from."""
+
+    answer: Answer
+    measured: Sequence[Measured]
+    matching: Matching
+    request: GridRequest
+
+    @property
+    def rows(self) -> Sequence[Configuration]:
+        """The configurations."""
+        return self.answer.configurations
+
+    @cached_property
+    def timed(self) -> list[Measured]:
+        """Those with a time."""
+        return [each for each in self.measured if each.times]
+
+    @cached_property
+    def runs(self) -> list[tuple[int, Run]]:
+        """All completed runs, each with the index of its configuration."""
+        return [(each.index, run) for each in self.measured for run in each.completed]
+
+    @cached_property
+    def timed_runs(self) -> list[Run]:
+        """The completed runs of those with a time."""
+        return [run for each in self.timed for run in each.completed]
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether the output of commands times their epochs."""
+        return any(run.clock in ("output", "program", "run") for run in self.timed_runs)
+
+    def names(self, indices: Iterable[int]) -> str:
+        """Return the labels of configurations, in a sentence."""
+        return names_text([self.rows[index].label for index in dict.fromkeys(indices)])
+
+    def cautions(self) -> Iterator[Caution]:
+        """Yield the cautions that follow from the answer."""
+        for kind in (kind for kind in kinds().values() if kind.of_answer):
+            for caution in kind.detector(self):
+                yield replace(caution, code=kind.code, remedy=caution.remedy or kind.remedy)
+
+    def words(self, index: int, other: int) -> tuple[str, ...]:
+        """Return what a sentence on two configurations has to say besides how they differ."""
+        pairs = (kind.detector(self, index, other) for kind in kinds().values() if kind.of_pair)
+        return tuple(chain.from_iterable(pairs))
+
+
+def concerning(indices: Iterable[int], text: str, remedy: str = "", is_open: bool = True, code: str = "") -> Caution:
+    """Return a caution on configurations, which could change the best if it `is_open`."""
+    configurations = tuple(dict.fromkeys(indices))
+    return Caution(code, text, remedy, configurations=configurations, could_change_best=is_open)
 
 
 def in_groups(runs: Iterable[Run], key: Callable[[Run], object]) -> list[list[Run]]:

@@ -57,7 +57,7 @@ def optimizer_unchanged(runs: Sequence[Run], axes: Collection[str]) -> Iterator[
                 yield group, Finding(text, remedy=f"pass `{short_name(axis)}` to the optimizer")
 
 
-@detects("check that the setting is used; if it is meant to change only the speed, ignore this", of_grid=True)
+@detects("check that the setting is used, unless it changes only the speed", of_grid=True)
 def no_effect(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """All metrics are the same to the last digit for all values of an axis that affects convergence."""
     for axis in axes:
@@ -69,8 +69,7 @@ def no_effect(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
 
 
 @detects(
-    "seed all random generators with `trial.seed`, or with `--seed '{seed}'` if the command has such an option: "
-    "repeats then show the noise",
+    "seed all random generators with `trial.seed`, or by an option of the command such as `--seed '{seed}'`",
     caution=True,
     about="quality",
     of_grid=True,
@@ -83,8 +82,7 @@ def seed_unused(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
 
 
 @detects(
-    "`batch_size` is that of a step of the optimizer, over all devices and accumulated gradients: divide it in the "
-    "function",
+    "divide `batch_size` in the function: it is that of an optimizer's step, over devices and accumulated gradients",
     caution=True,
 )
 def other_batch_size(run: Run) -> Iterator[Finding]:

@@ -1,0 +1,185 @@
+"""Guesses: what raybench takes for granted because nobody said it, and how to say it instead.
+
+The docstring of a guess says when it is reported. It yields what an answer depends on, as cautions, or as words for the
+sentence on two configurations. Where two sides disagree, they are not compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from raybench.analysis.answer import Caution, Configuration, Criterion
+from raybench.analysis.findings.finding import View, concerning, detects
+from raybench.analysis.measured import TIME, clock_of, work_of
+from raybench.analysis.ratios import unlike
+from raybench.core.labels import axis_label
+from raybench.core.ledger import STEADY, TRAINING
+from raybench.core.origin import Origin
+from raybench.core.settings import PARAM
+from raybench.core.status import TrialStatus
+from raybench.core.text import join_words, plural
+from raybench.results.run_table import Run, seconds_in
+
+LEAST_OTHER = 0.02
+"""Least share of an epoch in other sections, such as evaluation, that an answer names."""
+
+FAILURES = (TrialStatus.DIVERGED, TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
+"""Ends of runs that the others do not stand for."""
+
+
+def _axes(axes: Sequence[str]) -> str:
+    return join_words(list(map(axis_label, axes)))
+
+
+@detects(
+    "say `--lower-is-better METRIC` or `--higher-is-better METRIC`, or `lower_is_better: [METRIC]` in the grid file",
+    of_answer=True,
+    guess=True,
+    about="quality",
+)
+def metric_direction(view: View) -> Iterator[Caution]:
+    """A budget makes a metric decide whose name does not say whether more of it is better."""
+    answer = view.answer
+    if answer.budget and answer.metric and not view.request.direction(answer.metric).sign:
+        yield Caution("", f"whether more or less {answer.metric} is better is not known", could_change_best=True)
+
+
+@detects("log fractions on both sides", of_answer=True, guess=True, about="quality")
+def percent_or_fraction(view: View) -> Iterator[Caution]:
+    """Accuracies of one side are read as percent (median above 1.5), and those of another as fractions."""
+    metric = view.answer.metric
+    scales = {each.index: each.scales[metric] for each in view.measured if metric in each.qualities}
+    if len({*scales.values()}) > 1:
+        percent = [index for index, scale in scales.items() if scale != 1]
+        fractions = [index for index, scale in scales.items() if scale == 1]
+        text = f"values of {metric} are read as percent for {view.names(percent)} and as fractions for"
+        yield concerning(scales, f"{text} {view.names(fractions)}: they are not compared")
+
+
+@detects(
+    "set equal `epochs`, a `budget` or a `target`, or make `epochs` an axis", of_pair=True, guess=True, about="quality"
+)
+def unequal_epochs(view: View, index: int, other: int) -> Iterator[str]:
+    """Sides trained for unequal numbers of epochs: their quality is not compared."""
+    metric = view.answer.metric
+    if why := unlike(view.measured[index], view.measured[other], metric):
+        yield f"{metric} not compared ({why})"
+
+
+@detects("let both sides evaluate alike", of_pair=True, guess=True)
+def other_sections(view: View, index: int, other: int) -> Iterator[str]:
+    """Evaluation, which no speed contains, differs between sides by more seconds than training."""
+    sides = view.measured[index], view.measured[other]
+    if view.answer.budget or not all(side.times for side in sides):
+        return
+    shares = [fmean(map(_other_share, side.completed)) for side in sides]
+    seconds, other_s = (math.exp(fmean(sample.value for sample in side.times)) for side in sides)
+    if max(shares) >= LEAST_OTHER and abs(seconds * shares[0] - other_s * shares[1]) > abs(seconds - other_s):
+        ratio = seconds * (1 + shares[0]) / (other_s * (1 + shares[1]))
+        longer = f"takes {ratio:.2g}x as long" if ratio > 1 else f"is {1 / ratio:.2g}x as fast"
+        if 1 / 1.1 < ratio < 1.1:
+            longer = f"takes {100 * abs(ratio - 1):.0f}% {'more' if ratio > 1 else 'less'} time"
+        yield f"an epoch with its evaluation {longer}"
+
+
+def _other_share(run: Run) -> float:
+    """The time of steady epochs in sections other than training, relative to it."""
+    names = {*run.timed.names("ledger")} - {*TRAINING}
+    trained_s, others_s = (sum(seconds_in(run.timed, sections)) for sections in (STEADY, names))
+    return others_s / trained_s if trained_s else 0.0
+
+
+@detects("run them again with `--retry`", of_pair=True, guess=True)
+def survivors(view: View, index: int, other: int) -> Iterator[str]:
+    """Runs of a side diverged or failed, so that the others stand for them."""
+    for row in (view.rows[index], view.rows[other]):
+        ends = [f"{end.runs} {end.status}" for end in row.endings if end.status in FAILURES]
+        if ends and row.completed:
+            name = "" if row.index == index else f" of {row.label}"
+            runs = plural(row.completed + sum(end.runs for end in row.endings), "run")
+            yield f"{row.completed} of {runs}{name} completed, {join_words(ends)}"
+
+
+@detects("compare each part of the training alone", of_answer=True, guess=True)
+def changing_speed(view: View) -> Iterator[Caution]:
+    """Steady epochs differ by 5% between the halves of training, or by a rank test over repeats: their mean counts.
+
+    A median would be the time of one part of the training.
+    """
+    if rates := {each.index: each.changing for each in view.measured if each.changing}:
+        early, late = max(rates.values(), key=lambda pair: abs(math.log(pair[1] / pair[0])))
+        text = f"the speed of {view.names(rates)} changes in training, from {early:.3g} to {late:.3g} s per "
+        text += f"{view.answer.unit.label}{' at most' if len(rates) > 1 else ''}: the times are means of steady epochs"
+        yield concerning(rates, text)
+
+
+@detects("give times with more digits", of_answer=True, guess=True)
+def equal_times(view: View) -> Iterator[Caution]:
+    """The times of all repeats are equal in all digits: there is no interval."""
+    same = [each for each in view.measured if TIME in each.alike]
+    if same:
+        text = f"the times of all runs of {view.names([each.index for each in same])} are equal in all digits"
+        yield concerning([each.index for each in same], f"{text}: there is no interval", is_open=len(view.timed) > 1)
+
+
+@detects(
+    "name the model: by `accelerator_type`, as the device, or in `--prices`",
+    of_answer=True,
+    guess=True,
+)
+def price_of_kind(view: View) -> Iterator[Caution]:
+    """The cheapest has the price of a kind such as `cuda`, whatever model ran."""
+    cells = view.request.cells
+    assumed = [each.index for each in view.rows if each.price and cells[each.index].price_origin == Origin.ASSUMED]
+    if assumed and any(Criterion.CHEAPEST in best.ratios for best in view.answer.best):
+        models = join_words(list(dict.fromkeys(view.rows[index].hardware for index in assumed)))
+        yield concerning(assumed, f"the price of {view.names(assumed)} is of its kind, and it ran on {models}")
+
+
+@detects("set one with `--epoch`", of_answer=True, guess=True)
+def different_clocks(view: View) -> Iterator[Caution]:
+    """The work of commands is counted by different lines: they are not compared."""
+    clocks: dict[str, list[int]] = {}
+    for index, run in view.runs:
+        clocks.setdefault(clock_of(run), []).append(index)
+    if len(clocks) > 1:
+        named = [f"{view.names(found)} ({clock or 'epochs'})" for clock, found in clocks.items()]
+        text = f"the clocks of {join_words(named)} differ, so that these are not compared"
+        yield concerning((index for index, _ in view.runs), text)
+
+
+@detects("state `work` under `workload`, or by `--work` of `raybench run`", of_answer=True, guess=True)
+def assumed_work(view: View) -> Iterator[Caution]:
+    """An axis whose name says nothing is taken to leave the work of a command's epoch alone."""
+    axes = [axis for axis in view.matching.axes if work_of(axis, view.timed_runs) == (False, Origin.ASSUMED)]
+    if axes and view.timed and not view.answer.unit.counted and view.is_printed:
+        noun = "a run" if all(run.clock == "run" for run in view.timed_runs) else "an epoch"
+        text = f"{noun} of the program is taken to be the same work with every value of {_axes(axes)}"
+        ranked = any(Criterion.FASTEST in each.ratios and each.other is not None for each in view.answer.best)
+        yield replace(concerning(_differing(view.rows, axes), text, is_open=ranked), axes=tuple(axes))
+
+
+@detects("count the examples of an epoch", of_answer=True, guess=True)
+def work_not_counted(view: View) -> Iterator[Caution]:
+    """By its name an axis changes the work of an epoch, which no run counts."""
+    axes = [axis for axis in view.matching.axes if work_of(axis, view.timed_runs)[0]]
+    if axes and view.timed and not view.answer.unit.counted:
+        text = f"no run counts its examples, and the work of an epoch may depend on {_axes(axes)}"
+        text += f": nothing is compared across {_axes(axes)}" if view.is_printed else ": the ratios are of epochs"
+        example = f'`work: {{examples: "{{{axes[0].removeprefix(PARAM)}}} * 10"}}`'
+        stated = f"state it under `workload`, such as {example}, or with `--work` of `raybench run`"
+        caution = concerning(_differing(view.rows, axes), text, stated if view.is_printed else "")
+        yield replace(caution, axes=tuple(axes))
+
+
+def _differing(rows: Sequence[Configuration], axes: Iterable[str]) -> list[int]:
+    """The configurations that differ from their reference in one of some axes."""
+    known = [each for each in rows if each.reference is not None]
+    return [
+        each.index
+        for each in known
+        if any(each.axes.get(axis) != rows[each.reference or 0].axes.get(axis) for axis in axes)
+    ]
