@@ -326,25 +326,29 @@ def joules_per_unit(run: Run, unit: Unit) -> float | None:
     return joules * unit.amount / fmean(counts) if counts and all(counts) else None
 
 
-def as_fractions(cells: Mapping[str, Sequence[Run]]) -> tuple[dict[str, Sequence[Run]], Mapping[str, float]]:
-    """Return the runs of one program by cell, with accuracies as fractions, and by what each metric is divided.
+def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence[Run], Mapping[str, float]]]:
+    """Return the runs of one program by cell, with accuracies as fractions, and the scale of each metric.
 
-    A metric is in percent if it is in any cell, as a program logs it in one way. Of other shares, such as `val/f1`, the
-    scale is only recognized: sides in which it differs are not compared.
+    An accuracy is in percent if it is in any cell, as a program logs it in one way. Of other shares, such as `val/f1`,
+    the scale is that of the cell's own values: sides in which it differs are not compared.
     """
-    scales: dict[str, set[float | None]] = {}
-    for runs in cells.values():
+    scales: dict[str, dict[str, float]] = {}
+    for cell_id, runs in cells.items():
+        scales[cell_id] = {}
         for name in dict.fromkeys(name for run in runs for name in run.epochs.names("metrics")):
             values = (value for run in runs for value in run.epochs.column("metrics", name, math.nan))
-            scales.setdefault(name, set()).add(percent_scale(name, values))
-    # Values that are only slightly above 1 are no fractions.
-    known = {name: 1.0 if own == {1.0} else PERCENT for name, own in scales.items()}
-    percent = {name for name, scale in known.items() if scale == PERCENT and name.endswith("/accuracy")}
+            # Values that are only slightly above 1 are no fractions.
+            scales[cell_id][name] = percent_scale(name, values) or PERCENT
+    logged = ((name, scale) for of_cell in scales.values() for name, scale in of_cell.items())
+    percent = {name for name, scale in logged if scale == PERCENT and name.endswith("/accuracy")}
 
     def divided(run: Run) -> Run:
         return replace(run, epochs=run.epochs.with_metrics_divided(percent, PERCENT)) if percent else run
 
-    return {cell_id: list(map(divided, runs)) for cell_id, runs in cells.items()}, known
+    return {
+        cell_id: (list(map(divided, runs)), scales[cell_id] | dict.fromkeys(percent, PERCENT))
+        for cell_id, runs in cells.items()
+    }
 
 
 def as_fraction(target: Target | None) -> Target | None:
@@ -391,9 +395,8 @@ class _Measurement:
         self._by_cell: dict[str, Sequence[Run]] = {}
         self._scales: dict[str, Mapping[str, float]] = {}
         for cells in programs.values():
-            fractions, scales = as_fractions(cells)
-            for cell_id, own in fractions.items():
-                self._by_cell[cell_id] = [*self._by_cell.get(cell_id, ()), *own]
+            for cell_id, (fractions, scales) in as_fractions(cells).items():
+                self._by_cell[cell_id] = [*self._by_cell.get(cell_id, ()), *fractions]
                 self._scales[cell_id] = scales
         runs = [run for own in self._by_cell.values() for run in own]
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2

@@ -119,6 +119,8 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
     )
     status = replace(report.answer.status, is_own=grid.is_folder)
+    if grid.history and grid.history.unread:  # in front of the answer, as it could be a different one
+        status = replace(status, repeats=(*status.repeats, f"The grid has damaged files: {grid.history.unread}"))
     return replace(report, answer=replace(report.answer, status=status))
 
 

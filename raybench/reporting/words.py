@@ -476,7 +476,8 @@ def speed_text(answer: Answer, configuration: Configuration) -> str:
     """Speed with its unit: 12,300 examples/s; 0.43 s per epoch if nothing is counted; empty if unknown."""
     if configuration.rate:
         return f"{rate_number(configuration.rate.value)} {answer.unit.counted}/s"
-    return f"{seconds_text(configuration.seconds.value)} per {answer.unit.label}" if configuration.seconds else ""
+    unit = f"{answer.unit.label}{' with its start-up' if answer.unit.name == 'run' else ''}"
+    return f"{seconds_text(configuration.seconds.value)} per {unit}" if configuration.seconds else ""
 
 
 def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Iterator[str]:

@@ -139,15 +139,20 @@ class GridHistory:
         return asdict(clocks[0]) if clocks else None
 
     @property
+    def unread(self) -> str:
+        """What requests that cannot be read may change in an answer; empty if all can be read."""
+        if not self.unreadable:
+            return ""
+        requests = f"{plural(len(self.unreadable), 'request')} of it cannot be read"
+        return f"{requests}: prices, baseline, target or metric may not be those that were asked for"
+
+    @property
     def warnings(self) -> list[str]:
         """A message about what is left out, if there is anything."""
         if not self.damaged:
             return []
         places = ", ".join(self.damaged[:3]) + (", …" if len(self.damaged) > 3 else "")
-        what = "skipped what is damaged or in a wrong folder"
-        if self.unreadable:
-            requests = f"{plural(len(self.unreadable), 'request')} of it cannot be read"
-            what = f"{requests}: prices, baseline, target or metric may not be those that were asked for; {what}"
+        what = "; ".join(filter(None, [self.unread, "skipped what is damaged or in a wrong folder"]))
         return [f"{what}, {plural(len(self.damaged), 'place')}: {places}"]
 
 

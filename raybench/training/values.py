@@ -26,9 +26,9 @@ def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
     arrays = list(_arrays(batch, ()))
     sizes = sorted({int(array.shape[0]) for _, array in arrays})
     if len(sizes) != 1:
-        problem = f"whose arrays begin with {' and '.join(map(str, sizes))}" if sizes else "without an array"
+        problem = f"has arrays that begin with {' and '.join(map(str, sizes))}" if sizes else "has no array"
         raise ValueError(
-            f"examples are not counted, so that there is no rate: a batch is a {type(batch).__name__} {problem}; "
+            f"examples are not counted, so that there is no rate: a batch ({type(batch).__name__}) {problem}; "
             "say how many it has: trial.steps(…, examples=lambda batch: …)"
         )
     return sizes[0], arrays[0][0]

@@ -96,7 +96,7 @@ def test_an_unknown_direction_is_asked_for(table, raybench, report, is_higher):
     asked = raybench("compare", base, new, "--quality", "val/gap")
     assert asked.status == 2 and "--higher-is-better val/gap" in asked.err
     seen = raybench("compare", base, new)
-    assert seen.status == 0 and "better" not in seen.out and "+0.1" in seen.out
+    assert seen.status == 5 and "better or worse is not known" in " ".join(seen.out.split()) and "+0.1" in seen.out
     word = "higher" if is_higher else "lower"
     said = raybench("compare", base, new, "--quality", "val/gap", f"--{word}-is-better", "val/gap")
     assert said.status == (0 if is_higher else 4)
@@ -206,6 +206,20 @@ def test_a_percentage_against_fractions_has_no_verdict(raybench, tmp_path):
     assert "100.00%" in raybench("report", sources[2]).out
 
 
+def test_sides_of_a_table_may_log_percent_and_fractions(table, report):
+    sides = [row for device, f1 in (("cpu", 0.86), ("gpu", 81.7)) for row in runs(device, 9, **{"val/f1": f1})]
+    text, cautions = report(table(*sides))
+    assert "read as percent for gpu and as fractions for cpu: they are not compared" in text
+    assert "percent_or_fraction" in cautions and "higher" not in text.partition("\n\n")[0]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_whole_run_says_so_in_the_answer(raybench, tmp_path):
+    (tmp_path / "train.py").write_text("import time\ntime.sleep(0.2)\nprint('loss 0.3')\n")
+    said = raybench("run", "--repeats", "1", "--tracking", "none", "--", "python", "train.py", "{1,2}")
+    assert "per run with its start-up" in " ".join(said.out.split()) and "s/run" in said.out
+
+
 def test_an_unreadable_request_is_in_the_status(raybench, tmp_path):
     (tmp_path / "train.py").write_text("def train(trial):\n    for epoch in trial.epochs(2):\n        pass\n")
     (tmp_path / "g.yaml").write_text("name: g\nworkload: train.py:train\n")
@@ -213,7 +227,7 @@ def test_an_unreadable_request_is_in_the_status(raybench, tmp_path):
     (file,) = (tmp_path / "raybench-results").glob("*/executions/*.json")
     assert "cannot be read" not in raybench("report", "g~inline").out
     file.write_text(file.read_text()[:-40])
-    assert raybench("report", "g~inline").lines[0].startswith("1 request of this grid cannot be read")
+    assert raybench("report", "g~inline").out.startswith("The grid has damaged files: 1 request of it cannot be read")
 
 
 def test_every_guess_can_be_said_instead():

@@ -255,3 +255,19 @@ def test_files_that_are_not_grids(tmp_path, monkeypatch):
 def test_name_of_a_file_of_mlflow(tmp_path):
     (problem,) = problems_of(tmp_path, b"name: mlflow.db\nworkload: digits_cnn\naxes: {device: [cpu]}\n")
     assert str(problem).startswith(f"{tmp_path}/x.yaml:1:7: name: is that of MLflow's files")
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        ('{command: [python, "a\\0b"]}', "workload.command[1]: has a character that no"),
+        ('{command: python x.py, inputs: ["\\ud800"]}', "has a character that no file or command can have"),
+        (
+            "{command: python x.py, epoch: '" + "(" * 5000 + ")" * 5000 + "'}",
+            "not a regular expression: nested too deep",
+        ),
+    ],
+)
+def test_texts_that_no_program_can_get(tmp_path, workload, message):
+    text = f"name: x\nworkload: {workload}\naxes: {{device: [cpu]}}\n"
+    assert any(message in str(problem) for problem in problems_of(tmp_path, text.encode()))

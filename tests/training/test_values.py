@@ -29,9 +29,9 @@ def test_batch_size_is_the_common_first_dimension(batch):
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ((INPUTS, TARGETS[:5]), r"a tuple whose arrays begin with 5 and 6; .*examples=lambda batch"),
-        (["a", "b"], r"a list without an array; .*examples="),
-        (object(), r"a object without an array"),
+        ((INPUTS, TARGETS[:5]), r"\(tuple\) has arrays that begin with 5 and 6; .*examples=lambda batch"),
+        (["a", "b"], r"\(list\) has no array; .*examples="),
+        (object(), r"\(object\) has no array"),
     ],
 )
 def test_uncountable_batch_asks_for_the_number(batch, message):

@@ -155,7 +155,7 @@ def test_batches_that_cannot_be_counted_have_no_rate(project):
     assert attempt.status == "completed", attempt.error
     assert (attempt.examples_per_s, attempt.steps_per_s is None) == (None, False)
     (warning,) = attempt.warnings
-    assert "a batch is a int" in warning and "examples=lambda" in warning
+    assert "a batch (int) has no array" in warning and "examples=lambda" in warning
 
 
 def test_epochs_may_stand_in_the_loop_alone(project):
