@@ -271,7 +271,11 @@ def clock_text(attempts: Iterable[Run]) -> str:
     """Return what an epoch of commands is, and the start-up that is left out, as a sentence."""
     runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in ("", "trial")]
     clocks = [OutputClock() if run.clock == "run" else run.output_clock for run in runs]
-    sentences = dict.fromkeys(clock.sentence() for clock in clocks if clock)
+    sentences = dict.fromkeys(
+        clock.sentence() if clock.pattern or run.clock == "run" else "times are by the program's own clock"
+        for run, clock in zip(runs, clocks, strict=True)
+        if clock
+    )
     startups = [run.startup_s for run in runs if run.startup_s and run.clock != "run"]
     facts = [f"start-up of {median(startups):.3g} s is left out"] if startups else []
     facts += ["their time includes evaluations"] if any(run.holds_evaluation for run in runs) else []
@@ -430,12 +434,11 @@ class _Measurement:
 
         qualities: dict[str, list[Sample]] = {}
         for run in completed:
-            sample = self._sample(run)
             for name, value in run.last_metrics.items():
                 if math.isfinite(value):
                     # Sums of 32-bit numbers differ by the order of their terms.
                     rounded = float(f"{value:.{FLOAT32_DIGITS}g}")
-                    qualities.setdefault(name, []).append(replace(sample, value=rounded))
+                    qualities.setdefault(name, []).append(self._sample(run, rounded))
         same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same([run.distinct_metrics for run in completed]):

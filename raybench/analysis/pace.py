@@ -8,12 +8,9 @@ from itertools import product
 from statistics import fmean, median
 
 from raybench.analysis.answer import Unit
-from raybench.analysis.findings.slow_start import slow_start
+from raybench.analysis.findings.slow_start import CHANGE, slow_start
 from raybench.analysis.intervals import f_probability
 from raybench.results.run_table import Run
-
-CHANGE = 0.05
-"""Least change of the time of an epoch between the halves of training."""
 
 SEPARATE = 0.9
 """Least share of the pairs of an epoch of each half in which the same half is slower."""
@@ -46,10 +43,11 @@ def changing_rates(runs: Sequence[Run], unit: Unit) -> Rates | None:
     """Return the rates of a configuration whose steady epochs differ systematically; None if they do not.
 
     In most runs one half of training takes `CHANGE` longer than the other, or a rank test over repeats (Friedman's)
-    finds that epochs differ, so that their mean is not their median. Only a slow start is a warm-up that is too short.
+    finds that epochs differ, so that their mean is not their median. A slow start is a short warm-up, unless it lasts
+    too long.
     """
     series = [own for run in runs if len(own := paces(run, unit)) >= LEAST_EPOCHS]
-    if not series or any(slow_start(own) for own in series):
+    if not series or any((start := slow_start(own)) and not start.is_change for own in series):
         return None
     halves = [found for own in series if (found := _halves(own))]
     if 2 * len(halves) > len(series) and len({early < late for early, late in halves}) == 1:
@@ -61,7 +59,10 @@ def changing_rates(runs: Sequence[Run], unit: Unit) -> Rates | None:
 
 
 def _halves(seconds: Sequence[float]) -> Rates | None:
-    """Return the medians of the halves of a series, if one is slower throughout."""
+    """Return the medians of the halves of a series, if one is slower throughout, or of its parts that differ most."""
+    if start := slow_start(seconds):
+        count = round(start.part * len(seconds))
+        return median(seconds[:count]), median(seconds[count:])
     count = len(seconds) // 2
     early, late = seconds[:count], seconds[-count:]
     share = fmean((a < b) + 0.5 * (a == b) for a, b in product(early, late))

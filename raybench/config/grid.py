@@ -24,8 +24,7 @@ from raybench.environments import RECIPES, built_names, key_of, python_of
 from raybench.errors import UsageError
 from raybench.workloads import WorkloadInfo, read_workload
 
-MOST_LOOKS = 10
-"""Most looks at the results for which intervals of repeated looks hold."""
+MOST_LOOKS = 10  # most looks at the results for which intervals of repeated looks hold
 
 
 def key(description: str, example: Any, default: Any = ...) -> Any:

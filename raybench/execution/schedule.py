@@ -222,7 +222,6 @@ class Schedule:
         return None
 
     def _in_order(self) -> list[tuple[tuple[str, ...], deque[tuple[int, WorkItem]]]]:
-        """The queues, that with the earliest item first."""
         return sorted(self._waiting.items(), key=lambda entry: entry[1][0][0])
 
     def _pop(self, key: tuple[str, ...]) -> WorkItem:
@@ -232,7 +231,6 @@ class Schedule:
         return work
 
     def _is_ready(self, work: WorkItem) -> bool:
-        """Return whether no check of another trial is missing."""
         return (self._checks - {check.key for check in work.checks}).isdisjoint(work.needs)
 
     def _with_room(self, work: WorkItem, names: Iterable[str]) -> tuple[Node, ...]:

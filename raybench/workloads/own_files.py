@@ -203,8 +203,7 @@ def _has_packages(folder: str) -> bool:
     return any(Path(folder).glob("*.dist-info"))
 
 
-_folder_before: list[str] = []
-"""The folder of the last imported file, in a process that imports several."""
+_folder_before: list[str] = []  # the folder of the last imported file, in a process that imports several
 
 
 def import_file(file: Path) -> ModuleType:

@@ -74,6 +74,9 @@ def test_the_clock_is_said_in_the_answer():
         "evaluations."
     )
 
+    answer = answer_of({}, {}, clock="program", output_clock=OutputClock())
+    assert answer.clock == "Times are by the program's own clock; start-up of 7 s is left out."
+
 
 @pytest.mark.parametrize("change", [{"output_clock": OutputClock("x")}, {"clock": "run"}])
 def test_runs_with_different_clocks_are_not_compared(change):

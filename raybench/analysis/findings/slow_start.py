@@ -21,6 +21,12 @@ ALPHA = 1e-3
 MATTERS = 0.02
 """Least excess of the whole series over its later pace that affects comparisons."""
 
+LONGEST = 0.4
+"""Longest slow start; slow for longer, the speed changes in training, such as by a schedule of the batch."""
+
+CHANGE = 0.05
+"""Least change of a speed in training."""
+
 BATCHES = 32
 """Number of values that are tested, each a mean of consecutive times: consecutive times are correlated."""
 
@@ -31,6 +37,11 @@ class SlowStart(NamedTuple):
     part: float
     slower: float
     excess: float
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it lasts too long for a start."""
+        return self.part > LONGEST and self.slower > 1 + CHANGE
 
 
 def slow_start(seconds: Sequence[float]) -> SlowStart | None:
