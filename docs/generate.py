@@ -77,13 +77,13 @@ def metric_directions() -> str:
 
 def settings() -> str:
     """Every setting of a grid file."""
-    return table(("setting", "meaning", "default", "example"), map(_setting, SETTINGS.values()))
+    return table(("setting", "meaning", "default; example"), map(_setting, SETTINGS.values()))
 
 
 def _setting(setting: Setting) -> tuple[str, ...]:
-    default = "null" if setting.nullable else None if setting.default is None else _yaml(setting.default)
-    example = code(map(_yaml, setting.examples[:1]))
-    return f"`{setting.name}`", setting.description, f"`{default}`" if default else "–", example
+    default = "null" if setting.nullable else "–" if setting.default is None else _yaml(setting.default)
+    texts = dict.fromkeys([default, *map(_yaml, setting.examples[:1])])
+    return f"`{setting.name}`", setting.description, "; ".join(text if text == "–" else f"`{text}`" for text in texts)
 
 
 def _yaml(value: Any) -> str:
@@ -153,37 +153,53 @@ def comparison_columns() -> str:
 
 def effect_columns() -> str:
     """The columns of the table of effects."""
-    return _columns(ANSWER_TABLES["effects"])
+    return _further_columns("effects")
 
 
 def best_columns() -> str:
     """The columns of the table of the best configurations."""
-    return _columns(ANSWER_TABLES["best"])
+    return _further_columns("best")
+
+
+def _further_columns(name: str) -> str:
+    """The columns of a table, with a sentence for those that the comparison has, too."""
+    known = {(column.name, column.meaning) for column in ANSWER_TABLES["comparison"]}
+    shared = [column.name for column in ANSWER_TABLES[name] if (column.name, column.meaning) in known]
+    names = code(each for each in shared if not each.endswith(("low", "high")))
+    further = _columns(column for column in ANSWER_TABLES[name] if column.name not in shared)
+    return f"As in the comparison: {names}.\n\n{further}"
 
 
 def _columns(columns: Iterable[Any]) -> str:
     shown = (column for column in columns if not column.name.endswith(("low", "high")))  # the page explains these
-    rows = [(f"`{column.name}`", column.meaning + (f" ({column.unit})" if column.unit else "")) for column in shown]
-    return table(("column", "meaning (unit)"), rows)
+    return table(("column", "meaning (unit)"), ((f"`{column.name}`", _meaning(column)) for column in shown))
+
+
+def _meaning(column: Any) -> str:
+    """The meaning of a column, with its unit unless it names that."""
+    is_named = not column.unit or column.unit in re.split("[ ,;]+", column.meaning)
+    return column.meaning if is_named else f"{column.meaning} ({column.unit})"
 
 
 def grid_options() -> str:
     """The options of a grid's run, in Python and in commands."""
-    return options(GridOptions)
+    return options(options_of(GridOptions))
 
 
 def report_options() -> str:
-    """The options of a report, in Python and in commands."""
-    return options(ReportOptions)
+    """The options of a report that a grid's run does not have."""
+    of_grids = options_of(GridOptions)
+    return options({name: one for name, one in options_of(ReportOptions).items() if name not in of_grids})
 
 
-def options(declared: type) -> str:
-    """The options that a class declares."""
-    rows = [
-        (f"`{name}`", f"`{one.flag} {one.metavar}".rstrip() + "`" if one.in_commands else "–", one.python_help)
-        for name, one in options_of(declared).items()
-    ]
-    return table(("in Python", "in a command", "meaning"), rows)
+def options(declared: Mapping[str, Any]) -> str:
+    """The options of a command, and those of Python alone."""
+    rows = []
+    for name, one in declared.items():
+        names = [f"{one.flag} {one.metavar}".rstrip()] if one.in_commands else []
+        names += [] if one.in_commands and one.flag == f"--{name.replace('_', '-')}" else [f"{name}="]
+        rows.append((code(names), one.python_help))
+    return table(("option", "meaning"), rows)
 
 
 def shipped_grids() -> str:
