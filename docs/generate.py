@@ -123,10 +123,9 @@ def command_keys() -> str:
 
 def _keys(fields: Mapping[str, FieldInfo]) -> str:
     rows = [
-        (f"`{name}`", f"{key.description} Example: {code(map(_yaml, (key.examples or [])[:1]))}")
-        for name, key in fields.items()
+        (f"`{name}`", f"{key.description} {code(map(_yaml, (key.examples or [])[:1]))}") for name, key in fields.items()
     ]
-    return table(("key", "meaning"), rows)
+    return table(("key", "meaning, then an example"), rows)
 
 
 def trial_columns() -> str:
@@ -178,7 +177,8 @@ def _columns(columns: Iterable[Any]) -> str:
 def _meaning(column: Any) -> str:
     """The meaning of a column, with its unit unless it names that."""
     is_named = not column.unit or column.unit in re.split("[ ,;]+", column.meaning)
-    return column.meaning if is_named else f"{column.meaning} ({column.unit})"
+    meaning = column.meaning.removesuffix(", over all its epochs")  # as the page says of all
+    return meaning if is_named else f"{meaning} ({column.unit})"
 
 
 def grid_options() -> str:

@@ -19,7 +19,7 @@ from raybench.config import load_grid
 from raybench.core import events
 from raybench.core.options import GridOptions
 from raybench.core.status import TrialStatus
-from raybench.errors import ResultsLockedError, UsageError
+from raybench.errors import ResultsLockedError
 from raybench.execution.inline import InlineExecutor
 from raybench.monitoring.host import HostLoad
 from raybench.planning.grid_options import requested_grid
@@ -263,20 +263,6 @@ def test_ends_and_what_is_tried_again(grid, tmp_path):
     assert statuses(greedy) == ["oom"]
 
 
-def test_cells_without_a_device_are_skipped(grid):
-    text = DIGITS.replace("[cpu]", "[cpu, tpu]")
-    outcome, started = grid(text)
-    assert len(started) == 2
-    assert outcome.exit_status == 0, "a part of it could run"
-    assert [cell.skip for cell in outcome.plan.cells] == [None, None, "no TPU", "no TPU"]
-
-
-def test_nothing_starts_if_no_cell_can_run(grid):
-    outcome, started = grid(DIGITS.replace("[cpu]", "[tpu]"), tracking="")
-    assert (outcome.exit_status, started) == (3, [])
-    assert not outcome.store.path.exists()
-
-
 def test_stopping_at_the_target(grid):
     target = "stop_at_target: true\ntarget: {metric: val/accuracy, at_least: 0.5}\n"
     outcome, _ = grid(f"name: t\nworkload: digits_cnn\nepochs: 30\nthreads: 1\n{target}")
@@ -294,16 +280,6 @@ def test_a_budget_of_time(grid):
         assert attempt.epochs_s >= 1
         assert len(attempt.epochs) < 500
         assert "val/loss" in attempt.epochs[-1].metrics
-
-
-def test_a_person_stops_it(grid, tmp_path, monkeypatch):
-    def stopped(self, dispatcher, make_job, sink, tell):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(InlineExecutor, "run", stopped)
-    outcome, _ = grid(DIGITS)
-    assert outcome.exit_status == 130
-    assert statuses(outcome) == []
 
 
 class BeforeTrials(RecordingListener):
@@ -345,11 +321,6 @@ def test_two_grids_do_not_share_a_results_folder(grid, tmp_path):
         grid(DIGITS)
 
 
-def test_a_store_that_is_no_store(grid):
-    with pytest.raises(UsageError, match="is not an MLflow database"):
-        grid(DIGITS, tracking="./mlruns")
-
-
 def test_smaller_request_is_recorded_once(grid):
     one = DIGITS.replace("[32, 64]", "[32]")
     grid(one + "repeats: 2\n")
@@ -369,11 +340,3 @@ def test_changed_warmup_recounts_epochs_of_the_same_runs(grid):
     steady = [epoch.ledger["train"] + epoch.ledger["input_wait"] for epoch in run.epochs]
     assert next(iter(before.latest.values())).steady_s == pytest.approx(sum(steady[1:]) / 2)
     assert run.steady_s == pytest.approx(steady[2])
-
-
-def test_no_events_are_recorded_without_a_listener(tmp_path, monkeypatch):
-    (tmp_path / "grid.yaml").write_text(DIGITS)
-    monkeypatch.setattr(RecordingListener, "event", lambda view, event: pytest.fail("recorded"))
-    options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False)
-    outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
-    assert len(outcome.ended) == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -30,7 +30,13 @@ class ChangedValue:
 
 def changed_values(base: Iterable[Run], new: Iterable[Run]) -> Iterator[ChangedValue]:
     """Yield what differs between the runs of two sides, besides times and quality."""
+    base, new = list(base), list(new)
     sides = [_values(runs) for runs in (base, new)]
+    machines = [{run.machine_name for run in runs} for runs in (base, new)]
+    has_ids = all(" " in name for name in set.union(*machines))
+    if has_ids and sides[0].get("host.name") == sides[1].get("host.name"):
+        for side, names in zip(sides, machines, strict=True):  # two machines of one name
+            side["host.name"] = {f"{name} ({identity:.6})" for name, _, identity in (n.partition(" ") for n in names)}
     if any(name.startswith(FILE) and sides[0].get(name) != sides[1].get(name) for name in {**sides[0], **sides[1]}):
         for side in sides:
             side.pop("workload.digest", None)  # the files say more
@@ -40,9 +46,9 @@ def changed_values(base: Iterable[Run], new: Iterable[Run]) -> Iterator[ChangedV
             yield ChangedValue(name, *values)
 
 
-def _values(runs: Iterable[Run]) -> dict[str, set[str]]:
+def _values(runs: Sequence[Run]) -> dict[str, set[str]]:
     """Return what runs were made with: software, machine, fields of their cells."""
-    runs, values = list(runs), dict[str, set[str]]()
+    values = dict[str, set[str]]()
     sources: list[Mapping[str, Any]] = []
     for run in runs:
         waiting = run.runtime_conditions.get("OMP_WAIT_POLICY")

@@ -11,6 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ from raybench.analysis.answer import Caution, Machine, Ratio
 from raybench.analysis.intervals import ALPHA, EffectEstimate, Estimate, Sample, at_every_look, f_probability
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured, Pairs
 from raybench.core.cell import VERSION_AXIS
+from raybench.core.labels import configuration_label
 
 
 class Prior(NamedTuple):
@@ -36,6 +39,13 @@ NO_MACHINE = Prior(0.0, math.inf)
 
 LEVEL = 0.10
 """Level of the test that the machines of a grid differ more than the prior knows."""
+
+
+PAUSE_S = 1800.0
+"""Seconds without a run on a machine after which a new session begins."""
+
+LEAST_CHANGE = 0.02
+"""Difference between sessions that is worth a caution: machines of one model differ by as much."""
 
 
 class Spread(NamedTuple):
@@ -81,15 +91,22 @@ class _Side:
 
     Attributes:
         weight: sum of the squared weights of its machines: 1 ÷ their number if each ran all sets.
-        noise: variance of the mean due to runs, and its degrees of freedom, which are 0 if it is not known.
+        variance: that of runs on one machine, and its degrees of freedom, which are 0 if it is not known.
+        scale: variance of the mean due to runs ÷ that of runs.
         spread: that of the machines with the same sets.
     """
 
     value: float
     weight: float
-    noise: float
+    variance: float
+    scale: float
     noise_df: float
     spread: Spread
+
+    @property
+    def noise(self) -> float:
+        """Variance of the mean due to runs."""
+        return self.scale * self.variance
 
     @classmethod
     def of(cls, sets: Sequence[Sequence[Sample]], floor: float = 0.0) -> _Side:
@@ -106,7 +123,7 @@ class _Side:
         parts = [(intervals.variance(own) * (len(own) - 1), len(own) - 1) for own in repeats if len(own) > 1]
         df = sum(own_df for _, own_df in parts)
         variance = max(sum(squares for squares, _ in parts) / df, floor) if df else 0.0
-        noise = sum(weight**2 * variance / len(own) for weight, own in zip(weights, repeats, strict=True))
+        scale = sum(weight**2 / len(own) for weight, own in zip(weights, repeats, strict=True))
         alike: dict[frozenset[int], list[float]] = {}
         for own, numbers in zip(repeats, hosts, strict=True):
             alike.setdefault(frozenset(numbers), []).append(fmean(own))
@@ -114,7 +131,7 @@ class _Side:
         squares = sum(intervals.variance(own) * (len(own) - 1) for own in groups)
         spread = Spread(squares, sum(len(own) - 1 for own in groups))
         means = [fmean(fmean(own[number]) for own in by_host.values() if number in own) for number in range(len(sets))]
-        return cls(fmean(means), sum(each**2 for each in weights), noise, df, spread)
+        return cls(fmean(means), sum(each**2 for each in weights), variance, scale, df, spread)
 
 
 def effect(quantity: str, pairs: Pairs, floor: float | None = None) -> EffectEstimate | None:
@@ -270,11 +287,14 @@ def machine_speeds(configurations: Sequence[Measured]) -> list[Machine]:
     found = []
     for own in by_model.values():
         runs = Counter(run.machine_name for each in own for run in each.completed)
-        device = str(own[0].axes.get("device") or own[0].model)
+        devices: dict[str, dict[str, None]] = {}
+        for each in own:
+            for run in each.completed:
+                devices.setdefault(run.machine_name, {})[str(each.axes.get("device") or each.model)] = None
         for host, count in runs.items():
             name, _, identity = host.partition(" ")
             name += f" ({identity:.6})" if names[name] > 1 else ""
-            found += [_relative(Machine(name, device, count), host, own, len(runs))] if name else []
+            found += [_relative(Machine(name, ", ".join(devices[host]), count), host, own, len(runs))] if name else []
     return sorted(found, key=lambda each: each.speed.value if each.speed else math.inf)
 
 
@@ -288,7 +308,9 @@ def _relative(machine: Machine, host: str, configurations: Sequence[Measured], c
         _Side.of([[run for run in each.times if (run.host == host) is is_own] for each in common])
         for is_own in (True, False)
     )
-    base = replace(_between(others, own), alpha=ALPHA / count)  # as the slowest is looked for
+    runs = _Side.of([each.times for each in common])  # each machine alone has too few for its noise
+    error = math.sqrt(runs.variance * (own.scale + others.scale)) if runs.noise_df else None
+    base = Estimate(others.value - own.value, error, runs.noise_df, ALPHA / count)  # as the slowest is looked for
     is_same = all(each.software == common[0].software for each in common) and common[0].has_one_software
     prior = SAME_SOFTWARE if is_same else ANY_SOFTWARE
     bounds = _moderated(base, own.weight + others.weight, prior, others.spread).interval()
@@ -310,3 +332,52 @@ def machine_cautions(machines: Sequence[Machine]) -> Iterator[Caution]:
             has_models = len({other.device for other in machines}) > 1
             remedy = "check its clocks, its temperature and what else runs there"
             yield Caution("slow_machine", text, remedy, could_change_best=has_models)
+
+
+def session_cautions(measured: Sequence[Measured]) -> Iterator[Caution]:
+    """Yield a caution for each machine on which a configuration had another speed in a later session."""
+    by_host: dict[str, list[tuple[int, Sample]]] = {}
+    for each in measured:
+        for run in each.times:
+            if run.started is not None and run.ended is not None:
+                by_host.setdefault(run.host, []).append((each.index, run))
+    for host, runs in by_host.items():
+        sessions = _sessions(runs)
+        pairs = [
+            (index, first[index], second[index])
+            for first, second in pairwise(sessions)
+            for index in first.keys() & second.keys()
+            if min(len(first[index]), len(second[index])) > 1
+        ]
+        found = []
+        for index, first, second in pairs:
+            estimate = intervals.difference(second, first)
+            ends = replace(estimate, alpha=ALPHA / len(pairs)).interval() if estimate else None
+            if estimate and ends and ends[0] * ends[1] > 0 and abs(estimate.value) > LEAST_CHANGE:
+                found.append((estimate, index, second))
+        if found:
+            estimate, index, second = max(found, key=lambda each: abs(each[0].value))
+            ends = estimate.interval()
+            assert ends
+            low, value, high = map(math.exp, (ends[0], estimate.value, ends[1]))
+            label = configuration_label(measured[index].axes, measured[index].axes)
+            began = datetime.fromtimestamp(min(run.started or 0.0 for run in second), UTC)
+            text = (
+                f"{host.partition(' ')[0] or 'the machine'}: {label} took {value:.2f}x as long in the session of "
+                f"{began:%Y-%m-%d %H:%M} UTC as in the one before (95% CI {low:.2f}–{high:.2f})"
+            )
+            mixed = len({frozenset(number for number, each in enumerate(sessions) if i in each) for i, _ in runs}) > 1
+            could = mixed or len({each.model for each in measured}) > 1
+            yield Caution("sessions_differ", text, "run all again in one session (`--rerun`)", could_change_best=could)
+
+
+def _sessions(runs: Sequence[tuple[int, Sample]]) -> list[dict[int, list[Sample]]]:
+    """Return the runs of a machine by configuration, for each session."""
+    sessions: list[dict[int, list[Sample]]] = []
+    end = -math.inf
+    for index, run in sorted(runs, key=lambda entry: entry[1].started or 0.0):
+        if (run.started or 0.0) - end > PAUSE_S:
+            sessions.append({})
+        sessions[-1].setdefault(index, []).append(run)
+        end = max(end, run.ended or 0.0)
+    return sessions

@@ -434,12 +434,11 @@ class _Measurement:
 
         qualities: dict[str, list[Sample]] = {}
         for run in completed:
-            sample = self._sample(run)
             for name, value in run.last_metrics.items():
                 if math.isfinite(value):
                     # Sums of 32-bit numbers differ by the order of their terms.
                     rounded = float(f"{value:.{FLOAT32_DIGITS}g}")
-                    qualities.setdefault(name, []).append(replace(sample, value=rounded))
+                    qualities.setdefault(name, []).append(self._sample(run, rounded))
         same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same([run.distinct_metrics for run in completed]):

@@ -25,7 +25,7 @@ from raybench.analysis.answer import (
 )
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, View, concerning, kinds
-from raybench.analysis.machines import machine_cautions
+from raybench.analysis.machines import machine_cautions, session_cautions
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, seconds_per_unit
 from raybench.core.identity import is_smoke
@@ -76,7 +76,7 @@ def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Ite
         if about == "quality" or (about == "energy" and decides):
             turns = caution.could_change_best or (decides and caution.code in kinds())
             caution = replace(caution, could_change_best=turns)
-        elif not caution.could_change_best:
+        elif not caution.could_change_best and about != "machines":
             notes.append(caution)
             continue
         # What concerns both sides of a comparison alike needs no mark.
@@ -120,9 +120,11 @@ def _concerns(caution: Caution, pair: Sequence[Configuration]) -> bool:
 
 
 def _about(code: str) -> str:
-    """Return what a caution may make wrong: times, the quality or the energy."""
+    """Return what a caution may make wrong: times, those of machines alone, the quality or the energy."""
     if code in kinds():
         return kinds()[code].about
+    if code in ("slow_machine", "sessions_differ"):
+        return "machines"
     return "quality" if code in ("metric_missing", "metric_not_a_number") else "times"
 
 
@@ -254,6 +256,7 @@ def _of_grid(view: View) -> Iterator[Caution]:
         yield Caution("few_runs", text)
     yield from _other_conditions(rows, measured)
     yield from machine_cautions(answer.machine_speeds)
+    yield from session_cautions(measured)
 
 
 def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured]) -> Iterator[Caution]:

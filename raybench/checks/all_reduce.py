@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from raybench.devices.cpu import TorchDevice
 
 NAME = "all_reduce"
-VERSION = 1
-"""Version of the measurement; raised when it would be measured differently."""
+VERSION = 1  # version of the measurement; raised when it would be measured differently
 
 BYTES = 64 << 20
 WARM_UP, CALLS = 2, 7

@@ -32,8 +32,7 @@ from raybench.results.run_table import Run
 
 _CHECKS: dict[str, Any] = {module.NAME: module for module in (weight_decay, roofline, all_reduce)}
 
-MAX_ERROR_CHARACTERS = 250
-"""Maximum characters of an error in a result."""
+MAX_ERROR_CHARACTERS = 250  # maximum characters of an error in a result
 
 
 class PretrialChecks:

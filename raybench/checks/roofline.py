@@ -22,24 +22,19 @@ from raybench.trial.opening import open_assigned
 from raybench.trial.run import load_data, workload_of
 
 NAME = "roofline"
-VERSION = 3
-"""Version of the measurement; raised when rates or work would be measured differently."""
+VERSION = 3  # version of the measurement; raised when rates or work would be measured differently
 
 CALLS, SECONDS = 8, 1.0
 """Calls of each size, and time of more calls of the fastest one. The best call counts, as others may use the host; of a
 device that works behind the host, none before the last two thirds, as under load a GPU lowers its clock."""
 
-LONG_CALL_SECONDS = 0.05
-"""Time of a call after which no larger size is tried: the launch overhead is negligible in it."""
+LONG_CALL_SECONDS = 0.05  # time of a call after which no larger size is tried: the launch overhead is negligible in it
 
 PRODUCTS = (512, 1024, 2048, 4096, 8192)
 CONVOLUTIONS = ((32, 64, 16), (32, 64, 32), (64, 128, 32), (128, 256, 32), (256, 256, 56))
 """Batch, channels, and height and width of each convolution."""
-ADDITIONS = (1 << 24, 1 << 26, 1 << 28)
-"""Values per array: two arrays of 64 MB do not fit into a cache."""
-
-VALUE = 4
-"""Bytes per float32."""
+ADDITIONS = (1 << 24, 1 << 26, 1 << 28)  # values per array: two arrays of 64 MB do not fit into a cache
+VALUE = 4  # bytes per float32
 
 
 def subject(cell: Cell) -> dict[str, Any]:

@@ -26,8 +26,7 @@ from raybench.trial.opening import open_assigned
 from raybench.workloads.base import Workload
 
 NAME = "weight_decay"
-VERSION = __version__
-"""Version of the check: it is made once for a version of raybench, and of the framework."""
+VERSION = __version__  # version of the check: it is made once for a version of raybench, and of the framework
 
 RULE = frozenset(name for name, setting in SETTINGS.items() if DECAY_FORM in setting.affects)
 """The settings under test; all others have their defaults in the probe."""
@@ -35,8 +34,7 @@ RULE = frozenset(name for name, setting in SETTINGS.items() if DECAY_FORM in set
 RATE, DECAY, STEPS = 0.05, 0.02, 10
 """Learning rate, weight decay and steps of the probe: SGD with momentum shrinks a weight by 4 %, visible in float32."""
 
-SMALLEST = 1e-16
-"""Lower bound of Adam's epsilon in the choice of weights; its square is representable in float32."""
+SMALLEST = 1e-16  # lower bound of Adam's epsilon in the choice of weights; its square is representable in float32
 
 TOLERANCE = 1e-3
 """Maximum deviation relative to the effect of the decay on a weight: float32 rounds off 1e-4, a factor of 2 is 1."""

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from raybench.cli import options as opt
 from raybench.core.options import PlanOptions
+from raybench.errors import UsageError
+
+if TYPE_CHECKING:
+    from raybench.planning.node import Node
 
 
 @click.command("devices", epilog="Example: raybench devices --address auto")
 @opt.option(PlanOptions, "address")
-def command(address: str | None) -> None:
+@click.option("--measure", is_flag=True, help="Time the devices of this machine; compare with others.")
+@opt.option(PlanOptions, "results")
+def command(address: str | None, measure: bool, results: str) -> None:
     """Show the devices, frameworks and environments of this machine or of a cluster.
 
     The first column has the values for `kind:` and `axes.device:` in a grid file, and environments are values for
-    `environment:`.
+    `environment:`. With --measure, the speeds of this machine are kept in the results folder, and compared with those
+    of other machines of the model that its runs, also imported ones, have.
     """
     from contextlib import closing
 
@@ -27,7 +36,17 @@ def command(address: str | None) -> None:
 
     with closing(make_executor(address)) as executor:
         nodes = executor.nodes(list(RECIPES))
+        load = executor.host_load()
     console = page()
+    if measure:
+        if nodes[0].address:
+            raise UsageError("--measure times this machine alone: run it on each node, without --address")
+        is_busy = bool(load and load.high)
+        rows = list(_measured(nodes[0], Path(results), is_busy))
+        print_list(console, ("device", "rate", "value", "compared"), rows)
+        if is_busy:
+            console.print(f"Other programs used {load}: the rates may be too low, and are not kept.", soft_wrap=True)
+        return
     for node in nodes:
         console.print(f"{node.name}, Python {node.python}", style="italic", soft_wrap=True)
         hardware = []
@@ -39,6 +58,21 @@ def command(address: str | None) -> None:
         for name, interpreter in node.environments.items():
             if not interpreter.problem:
                 console.print(f"environment {name}: {_frameworks(interpreter.packages)}, Python {interpreter.version}")
+
+
+def _measured(node: Node, results: Path, is_busy: bool) -> Iterator[tuple[str, ...]]:
+    """Measure the devices of this machine, keep the speeds, and yield what they are compared with others."""
+    from raybench.checks.machine_speed import keep, kept, measured_here, of_runs, verdicts
+    from raybench.results.folder import grids_in
+    from raybench.results.history import GridHistory
+
+    runs = (run for name in grids_in(results) for run in GridHistory.read(results / name).attempts.values())
+    others = [*of_runs(runs), *kept(results)]
+    for speed in measured_here(node.hardware, node.packages):
+        if not is_busy:
+            keep(results, speed)
+        for verdict in verdicts(speed, others):
+            yield f"{speed.model}, {speed.framework}, {speed.precision}", *verdict
 
 
 def _frameworks(packages: Mapping[str, str]) -> str:

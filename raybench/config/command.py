@@ -36,8 +36,9 @@ def _split(value: Any) -> Any:
 def _line(text: str) -> str:
     try:
         re.compile(text)
-    except re.error as error:
-        raise v.complaint(f"not a regular expression: {error}") from None
+    except (re.error, OverflowError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise v.complaint(f"not a regular expression: {reason}") from None
     return text
 
 

@@ -17,8 +17,7 @@ from raybench.devices import KINDS
 from raybench.errors import close
 from raybench.workloads.command import MARKS
 
-MAX_TRIALS = 10_000
-"""Maximum trials of one grid: of a minute each, they take a week on one machine."""
+MAX_TRIALS = 10_000  # maximum trials of one grid: of a minute each, they take a week on one machine
 
 
 def contradictions(spec: GridSpec) -> Iterator[Finding]:

@@ -16,8 +16,7 @@ from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
 from raybench.errors import close
 
-SHOWN = 8
-"""Number of entries of a list or map that a message shows."""
+SHOWN = 8  # number of entries of a list or map that a message shows
 
 _OTHER_KEYS = {
     "lr": "learning_rate",

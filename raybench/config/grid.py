@@ -24,8 +24,7 @@ from raybench.environments import RECIPES, built_names, key_of, python_of
 from raybench.errors import UsageError
 from raybench.workloads import WorkloadInfo, read_workload
 
-MOST_LOOKS = 10
-"""Most looks at the results for which intervals of repeated looks hold."""
+MOST_LOOKS = 10  # most looks at the results for which intervals of repeated looks hold
 
 
 def key(description: str, example: Any, default: Any = ...) -> Any:
@@ -54,19 +53,38 @@ class DeviceProfile(Settings):
 
 
 class Repeats(Strict):
-    """Repeats until each comparison of a cell with its reference is certain."""
+    """Repeats until each comparison of a cell with its reference is certain, or over several machines."""
 
-    until: v.Certainty = key(
+    until: v.Certainty | None = key(
         "A configuration needs no more repeats when the 95% interval of its ratio to the reference is at most ± this. "
         "With `verdict`: when one is shown to be faster, or both to be equally fast within 5%.",
         "5%",
+        None,
     )
     at_least: v.LeastRepeats = key("Fewest repeats of a configuration.", 4, 4)
-    at_most: v.Count = key("Most repeats of a configuration.", 10, 10)
+    at_most: v.Count = key("Most repeats of a configuration, with `until`.", 10, 10)
+    machines: v.Count | None = key(
+        "Number of machines of each model in a Ray cluster, the same for all configurations of it; without `until` and "
+        "`at_least`, each runs a configuration once.",
+        3,
+        None,
+    )
+
+    @property
+    def least(self) -> int:
+        """The fewest repeats of a configuration."""
+        asked = self.at_least if self.until or "at_least" in self.model_fields_set else 1
+        return max(asked, self.machines or 1)
 
     @model_validator(mode="after")
     def _range(self) -> Repeats:
-        if self.at_most < self.at_least:
+        if not self.until and not self.machines:
+            raise v.complaint("needs `until`, such as `until: 5%`, or `machines`")
+        if not self.until and "at_most" in self.model_fields_set:
+            raise v.complaint("at_most needs `until`, such as `until: 5%`; use at_least")
+        if self.machines and self.at_most < self.machines:
+            raise v.complaint(f"at_most {self.at_most} is less than machines {self.machines}")
+        if self.at_most < self.at_least and self.until:
             raise v.complaint(f"at_most {self.at_most} is less than at_least {self.at_least}")
         if self.until == v.VERDICT and self.at_most > MOST_LOOKS:
             raise v.complaint(f"the intervals of `until: verdict` hold for at_most: {MOST_LOOKS} or less")
@@ -203,7 +221,7 @@ class GridSpec(CellSettings):
     )
     repeats: Annotated[
         Annotated[v.Count, Tag("<number>")] | Annotated[Repeats, Tag("<rule>")],
-        v.alternatives(_form_of_repeats, "a number, such as 3, or {until: 5%, at_least: 4, at_most: 10}"),
+        v.alternatives(_form_of_repeats, "a number, such as 3, {until: 5%, at_most: 10} or {machines: 3}"),
     ] = key(
         "Trials of each configuration, each with its own seed: a number, or until it is certain (see below). One trial "
         "gives no interval.",
@@ -335,15 +353,25 @@ class GridSpec(CellSettings):
     @property
     def rule(self) -> RepeatRule | None:
         """What decides the number of repeats; None if it is fixed."""
-        if isinstance(self.repeats, int):
+        if isinstance(self.repeats, int) or not self.repeats.until:
             return None
         until = None if self.repeats.until == v.VERDICT else float(self.repeats.until[:-1]) / 100
-        return RepeatRule(self.repeats.at_least, self.repeats.at_most, until)
+        return RepeatRule(self.repeats.least, self.repeats.at_most, until)
 
     @property
     def most_repeats(self) -> int:
         """The largest number of repeats of a configuration."""
-        return self.repeats if isinstance(self.repeats, int) else self.repeats.at_most
+        return self.rule.at_most if self.rule else self.least_repeats
+
+    @property
+    def least_repeats(self) -> int:
+        """The fewest repeats of a configuration."""
+        return self.repeats if isinstance(self.repeats, int) else self.repeats.least
+
+    @property
+    def machines(self) -> int:
+        """The number of machines of each model that the grid asks for; 0 if it does not."""
+        return 0 if isinstance(self.repeats, int) else self.repeats.machines or 0
 
     @property
     def prices(self) -> PriceList:

@@ -17,8 +17,7 @@ from raybench.workloads.command import ARGS, SPECIAL, formatted_placeholders, pl
 from raybench.workloads.info import NEEDS_TRIAL, REFUSED
 from raybench.workloads.parameters import PASSED, with_other_batch_size
 
-Finding = tuple[Path, str]
-"""A problem and the path of its value."""
+Finding = tuple[Path, str]  # a problem and the path of its value
 
 
 def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:

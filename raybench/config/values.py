@@ -92,8 +92,7 @@ def _known_kind(value: Any) -> Any:
     return value
 
 
-Kind = Annotated[str, BeforeValidator(_known_kind)]
-"""The name of a kind in `raybench.devices.KINDS`."""
+Kind = Annotated[str, BeforeValidator(_known_kind)]  # the name of a kind in `raybench.devices.KINDS`
 
 
 def _built_or_path(text: str) -> str:

@@ -15,11 +15,9 @@ from raybench.core import identity
 from raybench.core.secret_masking import masked
 from raybench.core.settings import MISSING, Settings, is_of_type
 
+# The versions that a comparison runs in one grid; the anchor is the first of a chain of changes.
 BASE, NEW, ANCHOR = "base", "new", "anchor"
-"""The versions that a comparison runs in one grid; the anchor is the first of a chain of changes."""
-
-VERSION_AXIS = "version"
-"""The axis of the versions in that grid."""
+VERSION_AXIS = "version"  # the axis of the versions in that grid
 
 FUNCTION, COMMAND = "function", "command"
 """The forms of a workload with a loop of the user: a training function, or a command."""
@@ -122,8 +120,7 @@ class ComparedVersion:
     pair: str = MISSING
 
 
-UNKNOWN_SETTINGS = Settings.from_json({})
-"""Settings without any known value."""
+UNKNOWN_SETTINGS = Settings.from_json({})  # settings without any known value
 
 
 @dataclass(frozen=True)
@@ -213,8 +210,7 @@ class Cell:
         return dict(identity.leaves(self.to_json()))
 
 
-UNKNOWN_CELL = Cell()
-"""A cell without any known value."""
+UNKNOWN_CELL = Cell()  # a cell without any known value
 
 _NESTED = (CellWorkload, Examples, CellData, CellDevice, CellEngine, ComparedVersion)
 

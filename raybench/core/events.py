@@ -12,15 +12,11 @@ VERSION = 1
 
 Event = dict[str, Any]
 
-ENDS = frozenset({"trial_ended", "check_ended"})
-"""The kinds of event that end a job."""
-
-TRAINED = "trained"
-"""The kind of event by which a rank says that its training is done: its end, if what follows fails."""
+ENDS = frozenset({"trial_ended", "check_ended"})  # the kinds of event that end a job
+TRAINED = "trained"  # the kind of event by which a rank says that its training is done: its end, if what follows fails
 
 OUTPUT = "output.log"
-ERROR = "error.txt"
-"""Files of an attempt's folder: its output, and the traceback of its error."""
+ERROR = "error.txt"  # files of an attempt's folder: its output, and the traceback of its error
 
 
 def events_file(folder: Path) -> Path:

@@ -8,11 +8,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent
-"""The folder of the package `raybench`."""
-
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Error numbers that mean that the disk or the user's quota is full."""
+PACKAGE = Path(__file__).parent.parent  # the folder of the package `raybench`
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})  # error numbers that mean that the disk or the user's quota is full
 
 
 def append_to(path: Path, data: bytes) -> None:

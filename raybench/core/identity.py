@@ -28,8 +28,7 @@ def trial_id(cell: str, repeat: int) -> str:
     return f"{cell}-r{repeat}"
 
 
-SYNTHETIC = "-synthetic"
-"""Suffix of the name of a synthetic data set."""
+SYNTHETIC = "-synthetic"  # suffix of the name of a synthetic data set
 
 SMOKE, INLINE, COMPARE = "~smoke", "~inline", "~compare"
 """Suffixes of the names of grids, which no grid file can have: of a smoke run, of trials in the command's own process,

@@ -21,10 +21,8 @@ SECTIONS = (
     "checkpoint",
     "other",
 )
-STEADY = ("train", "input_wait")
-"""Sections of an epoch of training, without compilation."""
-TRAINING = ("compile", *STEADY)
-"""Sections of an epoch of training."""
+STEADY = ("train", "input_wait")  # sections of an epoch of training, without compilation
+TRAINING = ("compile", *STEADY)  # sections of an epoch of training
 
 
 def training_s(ledger: Mapping[str, float]) -> float:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 KIB = 1024
-UNITS = " KMGTPE"
-"""Prefixes of units; each is 1024 times the one before."""
+UNITS = " KMGTPE"  # prefixes of units; each is 1024 times the one before
 
 SIGNS = (
     "alloc_failed",  # cuBLAS and cuDNN

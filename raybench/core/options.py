@@ -14,11 +14,8 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
 from raybench.errors import UsageError
 
-RESULTS = Path("raybench-results")
-"""The default results folder."""
-
-NO_STORE = "none"
-"""`--tracking` for nothing in MLflow."""
+RESULTS = Path("raybench-results")  # the default results folder
+NO_STORE = "none"  # `--tracking` for nothing in MLflow
 
 Source = TypeVar("Source")
 Options = TypeVar("Options")

@@ -473,11 +473,8 @@ def _declared(cls: type) -> dict[str, Setting]:
     return settings
 
 
-TRAINING: Mapping[str, Setting] = _declared(Settings)
-"""The settings of `Settings`, by name."""
-
-SETTINGS: Mapping[str, Setting] = {**TRAINING, **_declared(RunOptions)}
-"""Every setting of a grid file, by name."""
+TRAINING: Mapping[str, Setting] = _declared(Settings)  # the settings of `Settings`, by name
+SETTINGS: Mapping[str, Setting] = {**TRAINING, **_declared(RunOptions)}  # every setting of a grid file, by name
 
 DEFAULTS: Mapping[str, Any] = {
     name: one.default for name, one in SETTINGS.items() if one.default is not None or one.nullable
@@ -485,8 +482,7 @@ DEFAULTS: Mapping[str, Any] = {
 """Defaults if neither the grid, the device's profile nor the workload sets a value."""
 
 
-PARAM = "params."
-"""Prefix of an axis that is a parameter of the user's own training function."""
+PARAM = "params."  # prefix of an axis that is a parameter of the user's own training function
 
 
 def short_name(name: str) -> str:
@@ -501,7 +497,6 @@ def is_of_type(value: Any, declared: Any) -> bool:
 
 @cache
 def _accepted(declared: Any) -> tuple[type, ...]:
-    """The JSON types that are accepted for a declared type."""
     if get_origin(declared) in (UnionType, Union):
         return tuple(kind for option in get_args(declared) for kind in _accepted(option))
     kind = get_origin(declared) or declared

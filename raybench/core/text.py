@@ -11,8 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MAX_NAMES = 4
-"""Maximum number of names in a sentence."""
+MAX_NAMES = 4  # maximum number of names in a sentence
 
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, except tab and newline

@@ -14,8 +14,7 @@ from raybench.datasets.dataset import DataFile, DataSet, Source
 from raybench.datasets.splits import Data, Split
 
 FOLDER = "cifar-10-batches-bin"
-EXAMPLES = 10_000
-"""Number of examples per file."""
+EXAMPLES = 10_000  # number of examples per file
 RECORD = 1 + 3 * 32 * 32
 
 

@@ -14,8 +14,7 @@ from raybench.datasets.splits import Data
 from raybench.errors import DataError
 
 State = Literal["ready", "missing", "incomplete"]
-Progress = Callable[[int, int], object]
-"""Callback that receives the bytes done and the total bytes."""
+Progress = Callable[[int, int], object]  # callback that receives the bytes done and the total bytes
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from pathlib import Path
 from raybench.datasets.dataset import DataSet, Progress, Source
 from raybench.errors import DataError
 
-TIMEOUTS_S = (10, 60)
-"""For the connection, and between received bytes."""
+TIMEOUTS_S = (10, 60)  # for the connection, and between received bytes
 CHUNK_BYTES = 1 << 18
 
 

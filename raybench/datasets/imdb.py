@@ -26,21 +26,17 @@ from raybench.datasets.digests import hash_file
 from raybench.datasets.splits import Array, Data, Split
 
 ARCHIVE = "aclImdb_v1.tar.gz"
-REVIEWS = 25_000
-"""Reviews per half, with equally many of either class."""
+REVIEWS = 25_000  # reviews per half, with equally many of either class
 
 START, UNKNOWN, OFFSET = 1, 2, 3
-LONGEST = 512
-"""Maximum tokens of a review, the last ones: `pad_sequences` cuts and pads in front by default."""
-NUMBERED = 65_535 - OFFSET
-"""Number of words with a number, the most frequent ones, so that numbers fit into two bytes."""
+LONGEST = 512  # maximum tokens of a review, the last ones: `pad_sequences` cuts and pads in front by default
+NUMBERED = 65_535 - OFFSET  # number of words with a number, the most frequent ones, so that numbers fit into two bytes
 
 _MEMBER = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 # Keras's filters; all of them one byte, and none of them a part of another character's bytes in UTF-8.
 _TO_SPACE = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n', " "))
 
-Texts = dict[str, list[list[str]]]
-"""The words of each review of "train" and "test"."""
+Texts = dict[str, list[list[str]]]  # the words of each review of "train" and "test"
 
 
 def words_of(text: str) -> list[str]:

@@ -15,10 +15,8 @@ from raybench.datasets.dataset import DataSet
 from raybench.datasets.splits import Array, Data, Split
 from raybench.errors import DataError
 
-LONGEST = 4096
-"""Tokens of an example; a workload uses its first ones, as many as its context has."""
-STRIDE = 256
-"""Tokens from the beginning of an example to that of the next one."""
+LONGEST = 4096  # tokens of an example; a workload uses its first ones, as many as its context has
+STRIDE = 256  # tokens from the beginning of an example to that of the next one
 TRAIN, VAL = 15_360, 512
 BYTES = (TRAIN + VAL - 1) * STRIDE + 2 * LONGEST + 1
 

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     Draw = Callable[[RandomState, int], Array]
 
 SUFFIX = "-synthetic"
-VERSION = 2
-"""Version of the generated data, and so part of their digest."""
-
-OVERLAP = 16
-"""Each example begins a sixteenth of an example after the one before: made in a moment, in little memory."""
+VERSION = 2  # version of the generated data, and so part of their digest
+OVERLAP = 16  # each example begins a sixteenth of an example after the one before: made in a moment, in little memory
 
 WORDS = 60_000
 

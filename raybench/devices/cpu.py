@@ -55,7 +55,6 @@ class TorchDevice(Device):
         torch.set_num_threads(count)
 
     def threads(self) -> int:
-        """Threads per operation."""
         import torch
 
         return torch.get_num_threads()
@@ -81,7 +80,6 @@ class OtherAccelerator(AsynchronousDevice, TorchDevice):
         self.torch_name = str(torch.accelerator.current_accelerator())
 
     def synchronize(self) -> None:
-        """Wait for the accelerator's queue."""
         import torch
 
         torch.accelerator.synchronize()

@@ -118,7 +118,6 @@ class Cuda(Nvidia, TorchDevice):
         return event
 
     def wait_for(self, mark: Any) -> None:
-        """Wait for an event."""
         mark.synchronize()
 
     def elapsed(self, start: Any, end: Any) -> int:
@@ -140,7 +139,6 @@ class Cuda(Nvidia, TorchDevice):
         return Hardware(self.kind, gpu.model, torch.cuda.device_count(), properties.total_memory, gpu.driver)
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, uses of TF32, and versions of the compute libraries."""
         import torch
 
         return super().runtime_conditions() | {

@@ -22,8 +22,7 @@ from raybench.devices.host import usable_cores
 
 POWERCAP = "sys/class/powercap"
 
-Joules = dict[str, float]
-"""Joules by counter, named by a part (`gpu`, `cpu` or `dram`) and its number, such as `gpu 0`."""
+Joules = dict[str, float]  # joules by counter, named by a part (`gpu`, `cpu` or `dram`) and its number, such as `gpu 0`
 
 
 class Unavailable(Exception):

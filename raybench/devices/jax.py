@@ -18,17 +18,14 @@ class JaxDevice(AsynchronousDevice):
         os.environ["NPROC"] = os.environ["PJRT_NPROC"] = str(count)
 
     def threads(self) -> int:
-        """The number of threads that was set."""
         return self.assignment.threads
 
     def synchronize(self) -> None:
-        """Wait until all arrays of this process are computed."""
         import jax
 
         jax.block_until_ready(jax.live_arrays())
 
     def is_oom(self, error: BaseException) -> bool:
-        """Return whether the memory of the device or of the host ran out."""
         return super().is_oom(error) or looks_like_oom(str(error))
 
 
@@ -45,13 +42,11 @@ class Cuda(cuda.Nvidia, JaxDevice):
     """NVIDIA GPUs: JAX computes on the first visible one by default, and fails without one."""
 
     def peak_memory(self) -> int:
-        """Peak bytes of JAX's allocator, of the GPU that held most."""
         import jax
 
         return max(int((device.memory_stats() or {}).get("peak_bytes_in_use", 0)) for device in jax.local_devices())
 
     def describe(self) -> Hardware:
-        """The first visible GPU according to JAX, and the number of visible GPUs."""
         import jax
 
         gpus = jax.local_devices()

@@ -34,11 +34,6 @@ class Mps(AsynchronousDevice, TorchDevice):
     torch_name = "mps"
 
     def open(self, precision: str) -> None:
-        """Check that this torch can reach the GPU.
-
-        Raises:
-            RuntimeError: it cannot.
-        """
         import torch
 
         super().open(precision)
@@ -46,7 +41,6 @@ class Mps(AsynchronousDevice, TorchDevice):
             raise RuntimeError(f"torch {torch.__version__} sees no MPS device")
 
     def synchronize(self) -> None:
-        """Wait for the GPU's queue."""
         import torch
 
         torch.mps.synchronize()
@@ -58,5 +52,4 @@ class Mps(AsynchronousDevice, TorchDevice):
         return int(torch.mps.driver_allocated_memory())
 
     def describe(self) -> Hardware:
-        """The GPU."""
         return probe()[0]

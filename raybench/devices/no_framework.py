@@ -25,11 +25,9 @@ class Cpu(Device):
         threadpoolctl.threadpool_limits(count)
 
     def threads(self) -> int:
-        """The number of threads that was set."""
         return self.assignment.threads
 
     def is_oom(self, error: BaseException) -> bool:
-        """Return whether the memory of the host ran out."""
         return isinstance(error, MemoryError)
 
     def runtime_conditions(self) -> dict[str, Any]:

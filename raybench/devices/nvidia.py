@@ -11,8 +11,7 @@ from typing import Any
 
 from raybench.devices.visible import selected
 
-LIBRARY = "pynvml"
-"""The module of the package `nvidia-ml-py`."""
+LIBRARY = "pynvml"  # the module of the package `nvidia-ml-py`
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.cuda import Cuda
 from raybench.devices.visible import selected
 
-BYTES = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
-"""Bytes of a unit in the output of `amd-smi`."""
+BYTES = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}  # bytes of a unit in the output of `amd-smi`
 
 
 def probe() -> list[Hardware]:
@@ -87,11 +86,6 @@ class Rocm(Cuda):
     """One or more AMD GPUs; the trial uses the first visible one."""
 
     def open(self, precision: str) -> None:
-        """Set the host's threads and MIOpen's algorithm search.
-
-        Raises:
-            RuntimeError: this torch sees no AMD GPU.
-        """
         import torch
 
         if not torch.version.hip or not torch.cuda.is_available():
@@ -108,7 +102,6 @@ class Rocm(Cuda):
         return Hardware(self.kind, model, torch.cuda.device_count(), properties.total_memory, driver)
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, and versions of the compute libraries."""
         import torch
 
         conditions = super().runtime_conditions()

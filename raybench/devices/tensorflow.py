@@ -35,13 +35,11 @@ class TensorFlowDevice(Device):
         tf.config.threading.set_inter_op_parallelism_threads(count)
 
     def threads(self) -> int:
-        """Threads per operation."""
         import tensorflow as tf
 
         return int(tf.config.threading.get_intra_op_parallelism_threads())
 
     def is_oom(self, error: BaseException) -> bool:
-        """Return whether the memory of the device or of the host ran out."""
         import tensorflow as tf
 
         if isinstance(error, tf.errors.ResourceExhaustedError) or super().is_oom(error):
@@ -57,7 +55,6 @@ class Asynchronous(AsynchronousDevice, TensorFlowDevice):
     """Devices that execute submitted work asynchronously; TensorFlow has no timed events."""
 
     def synchronize(self) -> None:
-        """Wait until every device has done its submitted work."""
         import tensorflow as tf
 
         tf.test.experimental.sync_devices()
@@ -90,14 +87,12 @@ class Cuda(cuda.Nvidia, Asynchronous):
             tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
     def peak_memory(self) -> int:
-        """Peak bytes of TensorFlow's allocator, of the GPU that held most."""
         import tensorflow as tf
 
         names = [f"GPU:{i}" for i in range(len(tf.config.list_logical_devices("GPU")))]
         return max(int(tf.config.experimental.get_memory_info(name)["peak"]) for name in names)
 
     def describe(self) -> Hardware:
-        """The first visible GPU according to the driver, and the trial's number of GPUs."""
         import tensorflow as tf
 
         gpu = tf.config.get_visible_devices("GPU")[0]
@@ -105,7 +100,6 @@ class Cuda(cuda.Nvidia, Asynchronous):
         return replace(self.visible_hardware(name), count=self.assignment.devices, ids=())
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, TF32, and the CUDA versions of TensorFlow's build."""
         import tensorflow as tf
 
         built = tf.sysconfig.get_build_info()

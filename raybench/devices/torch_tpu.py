@@ -61,12 +61,10 @@ class TorchTpu(AsynchronousDevice, TorchDevice):
         self._last.add_(1.0).cpu()
 
     def peak_memory(self) -> int:
-        """Peak bytes allocated on the chip."""
         import torch
 
         return int(torch.accelerator.max_memory_allocated())
 
     def describe(self) -> Hardware:
-        """The chip that the trial sees."""
         (hardware,) = tpu.probe()
         return hardware

@@ -141,7 +141,6 @@ class Tpu(Xla):
     """TPU chips of this host."""
 
     def peak_memory(self) -> int:
-        """Peak bytes held, of the device that held most."""
         import torch_xla
         from torch_xla.core import xla_model
 
@@ -149,10 +148,8 @@ class Tpu(Xla):
         return max(int(info["peak_bytes_used"]) for info in infos)
 
     def describe(self) -> Hardware:
-        """The chips that the trial sees."""
         (hardware,) = probe()
         return hardware
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, and the visible chips."""
         return super().runtime_conditions() | {"visible": list(self.assignment.visible) or list(self.describe().ids)}

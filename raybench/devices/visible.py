@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-UUIDS = ("GPU-", "MIG-")
-"""Beginnings of names that may be abbreviated."""
+UUIDS = ("GPU-", "MIG-")  # beginnings of names that may be abbreviated
 
 
 def selected(setting: str, devices: Sequence[Collection[str]]) -> dict[int, str]:

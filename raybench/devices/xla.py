@@ -80,5 +80,4 @@ class XlaCpu(Xla):
         os.environ["CPU_NUM_DEVICES"] = str(self.assignment.devices)
 
     def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, and the threads of XLA's pool."""
         return super().runtime_conditions() | {"threads": int(os.environ["PJRT_NPROC"])}

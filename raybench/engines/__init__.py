@@ -18,8 +18,7 @@ from raybench.core.text import format_value, join_words
 if TYPE_CHECKING:
     from raybench.engines.base import Engine, EngineParts
 
-NONE = "none"
-"""The name of no framework: a loop in Python or NumPy, or one of a library that raybench does not know."""
+NONE = "none"  # the name of no framework: a loop in Python or NumPy, or one of a library that raybench does not know
 
 
 @dataclass(frozen=True)

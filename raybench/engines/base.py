@@ -102,11 +102,9 @@ class Engine(ABC):
         self._open_input(train, data.val, size, augmentation)
 
     def _rate(self, step: int) -> float:
-        """The learning rate of a step of the run, from 0."""
         return self._recipe.learning_rate * self._factor(step)
 
     def _go_on_after(self, epochs: int) -> None:
-        """Continue with the step and the order of examples after a number of epochs."""
         self._step = epochs * self._order.steps
         self._order.skip(epochs)
 

@@ -9,8 +9,7 @@ from typing import Any
 from raybench.core.ledger import COMPILATION, NANO, Ledger
 from raybench.devices.base import Device
 
-BLOCKS = 64
-"""Maximum number of step times per epoch: enough to show when they change, in a short line of a file."""
+BLOCKS = 64  # maximum number of step times per epoch: enough to show when they change, in a short line of a file
 
 
 SETTLING = 2

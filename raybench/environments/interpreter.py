@@ -19,11 +19,8 @@ from raybench.core.files import PACKAGE
 from raybench.datasets.paths import user_path
 from raybench.environments.recipes import RECIPES, clean_environ
 
-NEEDED = ("numpy",)
-"""Distributions that a trial needs in addition to its framework."""
-
-ANSWER_TIMEOUT_S = 30.0
-"""Seconds after which an interpreter counts as hung; a cold network disk takes seconds."""
+NEEDED = ("numpy",)  # distributions that a trial needs in addition to its framework
+ANSWER_TIMEOUT_S = 30.0  # seconds after which an interpreter counts as hung; a cold network disk takes seconds
 
 _QUERY = """
 import sys

@@ -17,8 +17,7 @@ from raybench.planning.plan import Check
 MakeJob = Callable[[Assignment, Check | None], Job]
 """Makes the job of an assignment: that of a check before its trial, or of the trial itself."""
 
-Sink = Callable[[Event], None]
-"""Records an event."""
+Sink = Callable[[Event], None]  # records an event
 
 Tell = Callable[[str], None]
 

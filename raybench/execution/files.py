@@ -18,8 +18,7 @@ from raybench.workloads.own_files import changed_files
 MAX_SENT_BYTES = 64 << 20
 """Bytes of a trial's files that are sent to the driver, the smallest first; the others stay on the node."""
 
-LEFT = "left-on-its-node.txt"
-"""Lists, in an attempt's folder on the driver, the files that were not sent."""
+LEFT = "left-on-its-node.txt"  # lists, in an attempt's folder on the driver, the files that were not sent
 
 
 class FileTail:

@@ -32,14 +32,9 @@ from raybench.results.folder import has_end
 from raybench.trial.failure import end_event
 from raybench.trial.record import append_event
 
-MAX_TRIALS = 256
-"""Maximum number of simultaneous trials on a node: one per core or accelerator."""
-
-SEND_S = 0.5
-"""Seconds between two looks at what a trial has written, if the driver cannot see it."""
-
-Key = tuple[str, int]
-"""A trial's id and the number of its attempt."""
+MAX_TRIALS = 256  # maximum number of simultaneous trials on a node: one per core or accelerator
+SEND_S = 0.5  # seconds between two looks at what a trial has written, if the driver cannot see it
+Key = tuple[str, int]  # a trial's id and the number of its attempt
 
 
 @dataclass
@@ -216,6 +211,5 @@ class NodeServer:
 
 
 def _interface_of(address: str) -> str:
-    """The name of the network interface that has an address."""
     names = (name for name, entries in psutil.net_if_addrs().items() if any(e.address == address for e in entries))
     return next(names, "")

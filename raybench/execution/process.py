@@ -33,18 +33,16 @@ from raybench.monitoring import Monitor
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.failure import end_event
 from raybench.trial.kept_output import cut_output
-from raybench.trial.launch_ranks import STACK_SECONDS, ranks_of, timeout_error
+from raybench.trial.launch_ranks import ranks_of, timeout_error
 from raybench.trial.program import TERMINATION_SECONDS, rank_of, status_of
 from raybench.trial.record import append_event, shortened
+from raybench.trial.remote_ranks import WRITE_SECONDS
 
 START_TIMEOUT = 300.0
 """Timeout for loading a framework, in seconds: a cold network disk is slow, a hung interpreter never finishes."""
 
-CLOSE_TIMEOUT = 10.0
-"""Seconds to wait until a fork server and all its descendants have ended."""
-
-CHECK_S = 1.0
-"""Seconds between two looks at a trial: at the size of its output and, if it has a limit, at its memory."""
+CLOSE_TIMEOUT = 10.0  # seconds to wait until a fork server and all its descendants have ended
+CHECK_S = 1.0  # seconds between two looks at a trial: at the size of its output and, if it has a limit, at its memory
 
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that Ray sets for its workers; the trial sets its own threads and visible devices."""
@@ -244,7 +242,7 @@ def _stack(pid: int, output: Path) -> str | None:
         return None
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGUSR1)
-    time.sleep(STACK_SECONDS)
+    time.sleep(WRITE_SECONDS)
     return tail(output, LONG_TAIL).rpartition("Stack (most recent call first):")[2]
 
 

@@ -55,23 +55,18 @@ from raybench.planning.placement import ResourceRequest
 from raybench.planning.plan import Check
 from raybench.results.folder import TUNE, parse_events
 
-POLL_S = 0.1
-"""Seconds between two looks at the files of running trials, and at Ray's own processes."""
+POLL_S = 0.1  # seconds between two looks at the files of running trials, and at Ray's own processes
 
 START_TIMEOUT_S = 600.0
 """Timeout for the start of Ray and of the first trial; at a load of 15 on two cores Ray alone has taken 200 s."""
 
-SLOW_START_S = 20.0
-"""Seconds of starting Ray after which a message says that it is slow."""
+SLOW_START_S = 20.0  # seconds of starting Ray after which a message says that it is slow
 
 RETURN_TIMEOUT_S = 600.0
 """Seconds to wait for a node that the remaining trials need; a machine restarts within some minutes."""
 
-CLOSE_TIMEOUT_S = 10.0
-"""Seconds to wait until the child process has killed everything that it had started."""
-
-FINISH_TIMEOUT_S = 30.0
-"""Seconds in which Tune may end its actors and write its record after the last trial."""
+CLOSE_TIMEOUT_S = 10.0  # seconds to wait until the child process has killed everything that it had started
+FINISH_TIMEOUT_S = 30.0  # seconds in which Tune may end its actors and write its record after the last trial
 
 AGAIN = "Finished trials are kept; run the same command again for the rest."
 
@@ -187,7 +182,6 @@ class RayProcess:
         return bool(self._answer("ask", "starts_nodes"))
 
     def _answer(self, do: str, name: str, **request: Any) -> Any:
-        """Ask the child for something, and wait for its answer."""
         try:
             self.wait_started()
             self.send(do, **request)
@@ -213,7 +207,6 @@ class RayProcess:
 
 
 def _kill_session(leader: int) -> None:
-    """Kill the processes of a session."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if os.getsid(process.pid) == leader:
@@ -361,7 +354,6 @@ class _Grid:
                 return
 
     def _start(self, assignment: Assignment, callbacks: bytes) -> None:
-        """Hand out an assignment with its first job."""
         steps = [*assignment.work.checks, None]
         job = self._job(assignment, steps[0])
         if self._folder is None:
@@ -453,11 +445,9 @@ class _Grid:
                 self._ray.send("leave", address=node.address)
 
     def _lacks(self, running: _Running) -> bool:
-        """Return whether a node of an assignment is absent."""
         return not self._present.issuperset(node.name for node in running.assignment.nodes)
 
     def _see_nodes(self, addresses: Sequence[str]) -> None:
-        """Take note of the nodes that Ray has."""
         present = {node.name for node in self._schedule.nodes if node.address in addresses}
         for name in sorted(self._present ^ present):
             self._tell(f"{name} is back." if name in present else f"{name} was lost, with its running trials.")

@@ -19,11 +19,8 @@ from raybench.planning.node import Node, probe_node
 
 PROBE_TIMEOUT_S = 120.0
 
-STATUS_TIMEOUT_S = 30.0
-"""Seconds in which `ray status` has to answer."""
-
-NODE_ID = "ray.io/node-id"
-"""The label that Ray gives each node."""
+STATUS_TIMEOUT_S = 30.0  # seconds in which `ray status` has to answer
+NODE_ID = "ray.io/node-id"  # the label that Ray gives each node
 
 NOT_REQUESTED = ("memory", "object_store_memory")
 

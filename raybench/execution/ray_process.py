@@ -28,8 +28,7 @@ from raybench.core.process_guard import adopt_orphans, watch
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import sweep
 
-END_S = 5.0
-"""Most seconds in which what this process has started is killed."""
+END_S = 5.0  # most seconds in which what this process has started is killed
 
 
 def end() -> None:
@@ -60,25 +59,18 @@ from raybench.execution.ray_settings import CONFIG_KEY, MEMORY  # noqa: E402
 from raybench.execution.tune_grid import LOSSES, innermost, run_trials, server_name  # noqa: E402
 from raybench.planning.node import Node  # noqa: E402
 
-OBJECT_STORE_BYTES = 100 * 1024 * 1024
-"""Ray's object store on a local Ray: only events pass through it."""
-
-CONNECT_S = 10.0
-"""Seconds in which the head of a cluster has to accept a connection."""
+OBJECT_STORE_BYTES = 100 * 1024 * 1024  # Ray's object store on a local Ray: only events pass through it
+CONNECT_S = 10.0  # seconds in which the head of a cluster has to accept a connection
 
 REFUSED = """it refused the token; set RAY_AUTH_TOKEN to the token of the cluster, or write it to ~/.ray/auth_token, \
 where `ray start` has it on the head"""
 
-LOOK_S = 2.0
-"""Seconds between two looks at which nodes Ray has."""
-
-RESTART_S = 0.5
-"""Seconds between two calls of an actor that Ray starts again, or whose node may be lost."""
+LOOK_S = 2.0  # seconds between two looks at which nodes Ray has
+RESTART_S = 0.5  # seconds between two calls of an actor that Ray starts again, or whose node may be lost
 
 ACTOR_LOST = "Tune's actor of the trial was lost"
 
-MAX_ENDS = 64
-"""Maximum number of ended trials of which files are being copied at once."""
+MAX_ENDS = 64  # maximum number of ended trials of which files are being copied at once
 
 
 def start_ray(address: str | None, cores: int) -> None:

@@ -123,11 +123,20 @@ class Schedule:
 
     def _queue(self, work: WorkItem) -> deque[tuple[int, WorkItem]]:
         """The items that fit the same nodes, each with a number: the lower, the earlier."""
-        return self._waiting.setdefault(placement_of(work).nodes, deque())
+        return self._waiting.setdefault(self._places(work), deque())
+
+    def _places(self, work: WorkItem) -> tuple[str, ...]:
+        """The nodes on which a trial may run: those that were chosen for it, or all that fit if these are not there."""
+        return work.nodes if work.nodes and self._present.issuperset(work.nodes) else placement_of(work).nodes
 
     def present(self, names: Iterable[str]) -> None:
         """Set the nodes that are available now; initially all are."""
-        self._present = set(names) & self._nodes.keys()
+        before, self._present = self._present, set(names) & self._nodes.keys()
+        if self._present != before:
+            waiting = sorted(chain(*self._waiting.values()), key=itemgetter(0))
+            self._waiting.clear()
+            for entry in waiting:
+                self._queue(entry[1]).append(entry)
         self._blocked = False
 
     def arrive(self, device: str, nodes: Sequence[Node]) -> None:
@@ -213,7 +222,6 @@ class Schedule:
         return None
 
     def _in_order(self) -> list[tuple[tuple[str, ...], deque[tuple[int, WorkItem]]]]:
-        """The queues, that with the earliest item first."""
         return sorted(self._waiting.items(), key=lambda entry: entry[1][0][0])
 
     def _pop(self, key: tuple[str, ...]) -> WorkItem:
@@ -223,7 +231,6 @@ class Schedule:
         return work
 
     def _is_ready(self, work: WorkItem) -> bool:
-        """Return whether no check of another trial is missing."""
         return (self._checks - {check.key for check in work.checks}).isdisjoint(work.needs)
 
     def _with_room(self, work: WorkItem, names: Iterable[str]) -> tuple[Node, ...]:
@@ -249,7 +256,7 @@ class Schedule:
             work, checks = assignment.work, self._missing(assignment.work)
             if lost and self._losses[name] < self._retries:
                 self._losses[name] += 1
-                self._add_first(replace(work, attempt=work.attempt + 1, checks=checks))
+                self._add_first(replace(work, attempt=work.attempt + 1, checks=checks, nodes=()))
             else:
                 self._checks.difference_update(check.key for check in checks)
             if self.finished:

@@ -31,8 +31,7 @@ from raybench.execution.ray_settings import CONFIG_KEY
 LOSSES = (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError)
 """Errors of a call whose actor, or the node of it, is lost or not there yet."""
 
-END_S = 10.0
-"""Seconds in which the other nodes of a trial have to end after the first one."""
+END_S = 10.0  # seconds in which the other nodes of a trial have to end after the first one
 
 Ended = Callable[[Key, bool, str], None]
 """Called at the end of a trial: whether Tune has an error, and which one, if it is not the loss of an actor."""

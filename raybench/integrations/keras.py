@@ -11,8 +11,7 @@ import keras
 from raybench.training import Trial
 from raybench.training.library_loop import LibraryLoop
 
-WEIGHTS = "state.weights.h5"
-"""File of a checkpoint: the variables of the model and of its optimizer."""
+WEIGHTS = "state.weights.h5"  # file of a checkpoint: the variables of the model and of its optimizer
 
 
 class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]

@@ -12,8 +12,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from raybench.training import Trial
 from raybench.training.library_loop import LibraryLoop
 
-RESUMED = "resumed.ckpt"
-"""File in the trial's output folder with Lightning's checkpoint from which an attempt goes on."""
+RESUMED = "resumed.ckpt"  # file in the trial's output folder with Lightning's checkpoint from which an attempt goes on
 
 
 class TrialCallback(Callback):  # type: ignore[misc]
@@ -121,7 +120,6 @@ class TrialCallback(Callback):  # type: ignore[misc]
             self._loop.end_epoch(more)
 
     def _log(self, trainer: Trainer) -> None:
-        """Log the training metrics of this epoch."""
         fresh = _fresh(trainer.callback_metrics, self._before)
         self._loop.log(_named({name: value for name, value in fresh.items() if name not in self._evaluated}, "train"))
 

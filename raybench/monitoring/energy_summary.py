@@ -19,14 +19,12 @@ from raybench.results.epoch import is_steady
 MIN_INTERVALS = 5
 """Minimum length of a measured window, in intervals between readings: power is taken as constant within one."""
 
-MIN_SECONDS = 0.5
-"""Minimum seconds of a measured window: GPUs update their counters every 0.1 s or less often."""
+MIN_SECONDS = 0.5  # minimum seconds of a measured window: GPUs update their counters every 0.1 s or less often
 
 MAX_UNREAD = 0.02
 """Maximum fraction of a window without readings, as at the start of a trial: its power is taken as the mean."""
 
-Reading = tuple[float, Joules]
-"""The time in seconds since 1970, and the cumulative joules by counter."""
+Reading = tuple[float, Joules]  # the time in seconds since 1970, and the cumulative joules by counter
 
 
 @dataclass

@@ -14,8 +14,7 @@ import psutil
 from raybench.devices.host import usable_cores
 from raybench.monitoring.summary import is_busy
 
-SECONDS = 1.0
-"""Minimum seconds of a measurement: the kernel counts processor time in steps of 10 ms per core."""
+SECONDS = 1.0  # minimum seconds of a measurement: the kernel counts processor time in steps of 10 ms per core
 
 MAX_CLOCKS = 8
 """Maximum number of cores whose frequency is read, spread evenly over the trial's: reading one can interrupt it."""

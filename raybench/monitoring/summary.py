@@ -18,8 +18,7 @@ in which the trial or the whole machine was stopped. At its end: `mhz` and `gpus
 report are left out.
 """
 
-Window = tuple[float, float]
-"""Start and end, in seconds since 1970."""
+Window = tuple[float, float]  # start and end, in seconds since 1970
 
 LEAST_S = 0.5
 """Minimum seconds for a meaningful share of processor time: the kernel counts it in steps of 10 ms per core."""
@@ -74,8 +73,7 @@ def _overlap(sample: Sample, window: Window | None) -> float:
     return max(0.0, min(end, window[1]) - max(end - length, window[0]))
 
 
-Weighed = Sequence[tuple[Sample, float]]
-"""Samples, or the values of one GPU in them, each with its seconds."""
+Weighed = Sequence[tuple[Sample, float]]  # samples, or the values of one GPU in them, each with its seconds
 
 
 def _host(weighted: Weighed) -> dict[str, Any]:

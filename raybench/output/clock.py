@@ -24,8 +24,7 @@ PASSES, STEPS, UNNAMED, OTHER, PERCENT = range(5)
 MIN_COUNTS = 3
 """Fewest values of a counter; of one that the program calls an epoch or a step, two do if there is no better one."""
 
-MAX_LINES, MAX_NUMBERS = 4_000, 24
-"""Lines of a kind in which a counter is looked for, and numbers of a line."""
+MAX_LINES, MAX_NUMBERS = 4_000, 24  # lines of a kind in which a counter is looked for, and numbers of a line
 
 OUTER, REGULAR, PARTS = 1.5, 0.6, 10
 """Times as many values as the outer one that an inner counter has; part of the growth of a regular counter that is in
@@ -34,8 +33,7 @@ steps of one size; epochs into which an irregular one is divided."""
 SHORT_S, GROUP_S, MIN_GROUPS = 0.05, 0.25, 8
 """Seconds that are too short for when lines arrive, those that several epochs take together, and fewest of these."""
 
-MAX_SHOWN = 48
-"""Characters of a line that are shown."""
+MAX_SHOWN = 48  # characters of a line that are shown
 
 _NOT_COUNTED = re.compile(
     r"time|elapsed|eta|duration|secs?|seconds?|minutes?|remaining|left|lr|learning_rate|rate|\w*mem(?:ory)?|gpu\w*|rank"

@@ -27,8 +27,7 @@ from raybench.workloads.command import BEGIN, EPOCH, MARKS
 NEAR_END, EXACT = 0.05, 0.1
 """Part of an epoch that may be left after its last line, and by which a counter may miss its end, as it is rounded."""
 
-EVALUATED = frozenset({"val", "test"})
-"""Parts of the data that are not trained on."""
+EVALUATED = frozenset({"val", "test"})  # parts of the data that are not trained on
 
 _STEPS, _PERCENT = re.compile(r"(\d+)\s*/\s*(\d+)(?![\d/])"), re.compile(r"(\d+(?:\.\d+)?) ?(%)")
 

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from raybench.output.transcript import NUMBERS, Kind, Slot, number_of, numbers_in
 
-MAX_CHARS = 2_000
-"""Length of the part of a line in which metrics are looked for."""
+MAX_CHARS = 2_000  # length of the part of a line in which metrics are looked for
 
 WORDS = {
     "accuracy": r"acc(?:uracy)?(?:[@-]?1)?|prec@1|top-?1",

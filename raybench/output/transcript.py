@@ -18,8 +18,7 @@ from raybench.workloads.command import MARKS
 MAX_LINE_BYTES, LINE_BYTES, MAX_BYTES = 1 << 16, 120, 64 << 20
 """Length of a line, memory that it needs besides its text, and size of all; above it, every other line is dropped."""
 
-BURST_LINES = 300
-"""Lines in one read of which only the last of each shape is kept, since all have the same time."""
+BURST_LINES = 300  # lines in one read of which only the last of each shape is kept, since all have the same time
 
 MAX_KINDS, MAX_SHAPES, LINES_BEFORE = 2_000, 50_000, 16
 """Kinds and shapes that are told apart, and lines before a kind that may be the header of its table or section."""

@@ -20,8 +20,7 @@ def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
     return all(name in point and point[name] in values for name, values in rule.items())
 
 
-AVAILABLE = ("device", "available")
-"""Filter on the cells that the machines at hand can run."""
+AVAILABLE = ("device", "available")  # filter on the cells that the machines at hand can run
 
 
 def expand(spec: GridSpec, nodes: Sequence[Node]) -> list[Point]:

@@ -26,6 +26,7 @@ from raybench.core.text import format_value, join_words, plural
 from raybench.devices import hosted
 from raybench.errors import WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, all_points, expand
+from raybench.planning.machines import Spread, spreads
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
@@ -62,12 +63,14 @@ class WorkItem:
     Attributes:
         checks: those that run before it on its placement, because no earlier trial had them.
         needs: the keys of all checks that must have run before it.
+        nodes: those on which it runs if they are there; empty: those that are free first.
     """
 
     trial: Trial
     attempt: int = 1
     checks: tuple[Check, ...] = ()
     needs: frozenset[str] = frozenset()
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,11 @@ class Plan:
     def wanted(self) -> Mapping[str, ResourceRequest]:
         """The resources of each device that no node has and a further one could have."""
         return {cell.profile: cell.wanted for cell in self.cells if cell.wanted}
+
+    @cached_property
+    def spreads(self) -> Sequence[Spread]:
+        """How repeats are spread over machines."""
+        return spreads(self.cells, self.spec.least_repeats, self.spec.machines)
 
     @cached_property
     def device_names(self) -> Mapping[str, str]:
@@ -173,6 +181,7 @@ def plan_warnings(plan: Plan) -> Iterator[str]:
     for (noun, setting, number, cores), count in crowded.items():
         has = plural(cores, "core")
         yield f"{count} {of}: {number} {noun} on {has} wait for each other; set `{setting}: {cores}` or less"
+    yield from dict.fromkeys(note for spread in plan.spreads for note in spread.notes())
     program = plan.workload.program
     if program and not plan.spec.environments and not any(node.address for node in plan.nodes):
         path = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]

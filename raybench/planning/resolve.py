@@ -353,11 +353,8 @@ class Resolver:
         }
 
 
-TORCH_NAMES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
-"""Names that programs give to number formats."""
-
-PRECISION_NAMES = SETTINGS["precision"].names
-"""Values of `precision` that a device may lack."""
+TORCH_NAMES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}  # names that programs give to number formats
+PRECISION_NAMES = SETTINGS["precision"].names  # values of `precision` that a device may lack
 
 
 @cache

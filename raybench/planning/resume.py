@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from raybench.core.status import TrialStatus
+from raybench.planning.machines import nodes_of_trials
 from raybench.planning.plan import Plan, Trial, WorkItem
 from raybench.results.history import GridHistory
 from raybench.results.machines import replaced
@@ -31,7 +32,8 @@ def missing_work(plan: Plan, history: GridHistory, retry: Collection[str] = (), 
         return previous.status == TrialStatus.FAILED and bool(previous.started) and previous.target != target
 
     missing = [trial for trial in plan.trials if not trial.cell.skip and is_missing(trial)]
-    return [WorkItem(trial, 1 + last.get(trial.trial_id, 0)) for trial in missing]
+    nodes = nodes_of_trials(plan.spreads)
+    return [WorkItem(trial, 1 + last.get(trial.trial_id, 0), nodes=nodes.get(trial.trial_id, ())) for trial in missing]
 
 
 def done_on_other_machines(plan: Plan, records: Iterable[Run]) -> dict[str, dict[int, Run]]:

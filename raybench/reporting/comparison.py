@@ -99,7 +99,8 @@ def _limits(comparison: Comparison, to: str) -> str:
     whole = f" ({100 * total:g}% of a whole run)" if total not in (None, limits.slowdown) else ""
     texts = [f"up to {100 * limits.slowdown:g}%{whole} more time{to}"]
     for name, metric in comparison.metrics.items():
-        texts.append(f"{name} up to {_limit(comparison, name)} {'lower' if metric.higher_is_better else 'higher'}")
+        worse = {True: "lower", False: "higher", None: "lower or higher"}[metric.higher_is_better]
+        texts.append(f"{name} up to {_limit(comparison, name)} {worse}")
     return ", ".join(texts)
 
 

@@ -30,14 +30,12 @@ from raybench.results.folder import (
 )
 from raybench.results.lock import locked
 
-MAX_BYTES = 2**30
-"""Maximum size of the files of an archive together."""
+MAX_BYTES = 2**30  # maximum size of the files of an archive together
 
 MAX_FILE_BYTES = 2**24
 """Maximum size of one file, which is parsed as a whole in about 20 times the memory; an epoch takes 0.3 to 3 kB."""
 
-MAX_RATIO = 200
-"""Maximum ratio by which files of more than that together may have shrunk; results shrink 5 to 30 times."""
+MAX_RATIO = 200  # maximum ratio by which files of more than that together may have shrunk; results shrink 5 to 30 times
 
 _GRID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:~[a-z]{1,20}){0,2}"
 _PART = r"\w[\w.-]{0,199}"

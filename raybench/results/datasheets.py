@@ -39,6 +39,12 @@ _TERAFLOPS: Mapping[str, Mapping[str, float]] = {
 }
 """TFLOP/s by precision of a whole GPU or TPU chip, by its model's name; slices of a GPU have none."""
 
+MEASURED: Mapping[str, Mapping[tuple[str, str], float]] = {
+    # benchmarks/results/gpu_h200.txt: one H200 of a cloud, by the check before trials
+    "NVIDIA H200": {("product", "bf16"): 832e12, ("convolution", "fp16"): 806e12},
+}
+"""FLOP/s that raybench has measured on a model, by probe and precision."""
+
 
 @cache
 def peak_flops(model: str, precision: str) -> float | None:

@@ -114,8 +114,7 @@ def _section(name: str, meaning: str, missing: float | None = 0.0, mlflow: str =
     return Quantity(f"{name}_s", "s", meaning, name, missing, Combine.SUM, mlflow=mlflow)
 
 
-UNITS = "units/"
-"""The beginning of the names of columns of what is counted, such as `units/tokens`."""
+UNITS = "units/"  # the beginning of the names of columns of what is counted, such as `units/tokens`
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from raybench.results.epoch import QUANTITIES, UNITS, Quantity
 from raybench.results.parsing import mapping_in
 from raybench.results.run_table import DEVICE, DIGITS, HOST, Run, joules_in, quantile, seconds_in
 
-Of = Callable[[Run], Sequence[Any]]
-"""A value for each epoch of a run."""
+Of = Callable[[Run], Sequence[Any]]  # a value for each epoch of a run
 
 
 def _of_run(value: Callable[[Run], Any]) -> Of:

@@ -83,7 +83,8 @@ class Epochs(Sequence[Epoch]):
         Args:
             missing: the value of an epoch that has none.
         """
-        self.compact()
+        if self._added:  # a report asks for hundreds of thousands of columns
+            self.compact()
         column = self._columns.get(field)
         column = column.get(name) if name and column else column
         if column is None:

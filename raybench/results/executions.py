@@ -17,8 +17,7 @@ from raybench.core.identity import digest
 from raybench.results.folder import EXECUTIONS, json_object
 from raybench.results.parsing import number_in, text_in
 
-MILLISECONDS = len("2026-11-21T09-00-00-000")
-"""Characters of the time at the beginning of an execution's name."""
+MILLISECONDS = len("2026-11-21T09-00-00-000")  # characters of the time at the beginning of an execution's name
 
 
 def as_name(text: str) -> str:

@@ -9,14 +9,9 @@ from typing import Any
 
 from raybench.core.cell import UNKNOWN_CELL, Cell
 
-LARGEST = 2**63
-"""Upper limit of whole numbers in a file; a larger one is treated as damage."""
-
-LARGEST_FLOAT = 1e100
-"""The same of other numbers: sums of squares of smaller ones do not overflow."""
-
-_PARTS = ("workload", "data", "device", "engine", "settings")
-"""Parts of a cell that must be maps, if present."""
+LARGEST = 2**63  # upper limit of whole numbers in a file; a larger one is treated as damage
+LARGEST_FLOAT = 1e100  # the same of other numbers: sums of squares of smaller ones do not overflow
+_PARTS = ("workload", "data", "device", "engine", "settings")  # parts of a cell that must be maps, if present
 
 
 def mapping_in(value: Any) -> Mapping[str, Any]:

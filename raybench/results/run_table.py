@@ -45,28 +45,19 @@ from raybench.results.output_clock import OutputClock
 from raybench.results.parsing import mapping_in, number_in, text_in
 from raybench.results.utilization import Roofline, Utilization, roofline_of, utilization_of, waiting_share
 
-Key = tuple[str, int]
-"""Key of a run: its trial's id and the number of the attempt, from 1."""
-
-DIGITS = 9
-"""Decimals of a time."""
-
-MODEL = "model"
-"""The setting with a column per option: the names and types of options depend on the workload."""
+Key = tuple[str, int]  # key of a run: its trial's id and the number of the attempt, from 1
+DIGITS = 9  # decimals of a time
+MODEL = "model"  # the setting with a column per option: the names and types of options depend on the workload
 
 DEVICE, HOST = "device_j", "host_j"
 """Joules in the summary of a run's counters (`raybench.monitoring.energy_summary`): of the device, and of its host."""
 
-OPENING = ("setup_s", "startup_s", "data_s", "build_s")
-"""Columns of sections before the first epoch."""
+OPENING = ("setup_s", "startup_s", "data_s", "build_s")  # columns of sections before the first epoch
 
 ACCURACY = "val/accuracy"
 
-SHORT_EPOCH_S = 0.05
-"""Least seconds of an epoch that the arrival of a program's output can time."""
-
-DISTINCT = 3
-"""Fewest different numbers that are the same in two runs by no coincidence."""
+SHORT_EPOCH_S = 0.05  # least seconds of an epoch that the arrival of a program's output can time
+DISTINCT = 3  # fewest different numbers that are the same in two runs by no coincidence
 
 
 def price_of(seconds: float | None, per_hour: float | None) -> float | None:
@@ -586,6 +577,12 @@ class Run:
         for name in vars(self).keys() - FIELDS:
             delattr(self, name)
 
+    def changed(self, **values: Any) -> Run:
+        """Return a copy with these values of fields; `dataclasses.replace` takes five times as long."""
+        run = object.__new__(Run)
+        vars(run).update({name: value for name, value in vars(self).items() if name in FIELDS}, **values)
+        return run
+
     # Where it ran, and whether it counts
 
     @property
@@ -615,8 +612,7 @@ _STORED = {column.name: str(column.attrname) for column in TRIALS if column.attr
 REPORTED = tuple(column for column in TRIALS if column.head)
 """Those that the table of configurations of a report has, too: their medians over runs."""
 
-CELL = {column.name: column for column in Run.of_cell}
-"""Columns of a cell, by name."""
+CELL = {column.name: column for column in Run.of_cell}  # columns of a cell, by name
 
 _LEAVES = {column.leaf for column in Run.of_cell} | {"engine.name", "seed"}
 _OF_A_SETTING = ("stop_at_target.", *(f"settings.{name}." for name in SETTINGS if name not in (MODEL, "optimizer")))

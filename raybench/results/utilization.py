@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 COMPUTE, MEMORY, INPUT, OVERHEAD, COMMUNICATION = "compute", "memory", "input", "overhead", "communication"
 
-PASSES = 3
-"""Passes over the layers per step, taken as equal: forward, input gradients and weight gradients."""
+PASSES = 3  # passes over the layers per step, taken as equal: forward, input gradients and weight gradients
 
 COUNTED, TRIPLED, STATED = "counted", "3 x the counted forward pass", "stated in the grid"
 """How the FLOPs of a training step are known."""

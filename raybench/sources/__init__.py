@@ -97,8 +97,7 @@ def of_history(name: str, history: GridHistory) -> GridSource:
     prices = {key: cell.price_per_hour for cell in priced for key in (cell.axes.get("device"), cell.cell_id)}
     requested = {cell.cell_id for cell in request.cells} if request else None
     rows = [
-        replace(
-            run,
+        run.changed(
             grid=run.grid or name,
             current=None if requested is None else run.cell_id in requested,
             price_per_hour=prices.get(run.cell_id, prices.get(run.profile)),

@@ -44,7 +44,7 @@ from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO
 from raybench.results.epoch import UNITS
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
-from raybench.results.parsing import LARGEST
+from raybench.results.parsing import LARGEST, LARGEST_FLOAT
 from raybench.results.run_table import CELL, OPENING, TRIALS, Run, run_of
 
 SHOWN = 10
@@ -176,6 +176,7 @@ class _Reader:
                 numbers = list(map(float, texts))
                 ends = min(numbers), max(numbers)
                 is_valid = not any(_not_fraction(name, end) for end in ends) and (ends[0] >= 0 or _is_signed(name))
+                is_valid &= max(map(abs, ends)) < _largest(name)
                 if is_valid and math.isfinite(sum(numbers)):
                     return numbers
         values: dict[str, Any] = {}
@@ -350,11 +351,18 @@ def _value(name: str, text: str) -> Any:
         raise ValueError(f"{quoted} is not a whole number")
     if not math.isfinite(number):
         return None if name in KNOWN or name.startswith(UNITS) else math.nan  # a metric whose value is not known
+    if abs(number) >= _largest(name):
+        raise ValueError(f"{quoted} is too large")
     if number < 0 and not _is_signed(name):
         raise ValueError(f"{quoted} is negative")
     if message := _not_fraction(name, number):
         raise ValueError(message)
     return int(number) if dtype == WHOLE else number
+
+
+def _largest(name: str) -> float:
+    """Return the upper limit of a column: sums and squares of smaller numbers do not overflow."""
+    return LARGEST if name in KNOWN else LARGEST_FLOAT
 
 
 def _is_signed(name: str) -> bool:

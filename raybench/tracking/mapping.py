@@ -21,15 +21,11 @@ GRID, TRIAL, ATTEMPT, RUN, STATUS = (
     "raybench.status",
 )
 HOST, HARDWARE, ERROR = "raybench.host", "raybench.hardware", "raybench.error"
-EXECUTION = "raybench.execution"
-"""Tag of a run that has what one execution of a grid was asked for, and its report."""
-
-EPOCH_TIME = "time/epoch_s"
-"""A metric of every epoch."""
+EXECUTION = "raybench.execution"  # tag of a run that has what one execution of a grid was asked for, and its report
+EPOCH_TIME = "time/epoch_s"  # a metric of every epoch
 
 RUNNING = "running"
-MAX_PARAMETER, MAX_TAG, MAX_NAME = 6000, 5000, 250
-"""Maximum characters in MLflow."""
+MAX_PARAMETER, MAX_TAG, MAX_NAME = 6000, 5000, 250  # maximum characters in MLflow
 
 NOTE = """Runs of the raybench grid {grid}: one for each attempt at a trial. Its artifact is the file of the attempt, \
 which `raybench.load` and `raybench report` read. The runs “grid {grid}” have what each execution was asked for.

@@ -62,11 +62,8 @@ MAX_BATCH_METRICS = 800
 MAX_BATCH_PARAMETERS = 100
 PAGE = 1000
 
-PARALLEL = 8
-"""Number of requests to a server at a time, when many files are read."""
-
-CREATION_TIMEOUT_S = 60.0
-"""Maximum time to wait for another command that creates the same database."""
+PARALLEL = 8  # number of requests to a server at a time, when many files are read
+CREATION_TIMEOUT_S = 60.0  # maximum time to wait for another command that creates the same database
 
 
 @dataclass

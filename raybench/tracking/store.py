@@ -28,8 +28,7 @@ PLAIN = {
 }
 """Plain words for long messages of libraries that match a pattern."""
 
-MESSAGE_LENGTH = 250
-"""Maximum length of another library's message within raybench's."""
+MESSAGE_LENGTH = 250  # maximum length of another library's message within raybench's
 
 
 class StoreError(RaybenchError):

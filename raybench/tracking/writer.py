@@ -29,20 +29,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("raybench")
 
-INTERVAL_S = 10.0
-"""Time between two passes while the grid runs, and between two tries after a failure."""
-
-MAX_DUTY = 0.1
-"""Maximum share of the interval that a pass takes while the grid runs; the next pass continues it."""
-
-PATIENCE_S = 60.0
-"""Time that the store may delay the start of a grid, and its end."""
-
-LAST_TRIES = 3
-"""Failures in a row, at the end, after which the rest is left to the next command."""
-
-LAST_PAUSE_S = 2.0
-"""Time between two of them."""
+INTERVAL_S = 10.0  # time between two passes while the grid runs, and between two tries after a failure
+MAX_DUTY = 0.1  # maximum share of the interval that a pass takes while the grid runs; the next pass continues it
+PATIENCE_S = 60.0  # time that the store may delay the start of a grid, and its end
+LAST_TRIES = 3  # failures in a row, at the end, after which the rest is left to the next command
+LAST_PAUSE_S = 2.0  # time between two of them
 
 INCOMPLETE = ".mlflow-incomplete"
 """A file in a grid's folder that exists while MLflow may lack something, so a killed driver leaves it there."""

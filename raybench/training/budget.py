@@ -13,11 +13,8 @@ from raybench.training.clock import TrainingClock
 ASK_PART = 0.01
 """The part of a budget of time after which a device that works behind the host, without marks, is waited for again."""
 
-ENERGY_INTERVAL_S = 0.1
-"""Seconds between two readings of energy: the counters are updated no more often."""
-
-STANDSTILL_S = 10.0
-"""Seconds without any energy after which a counter measures nothing, as in some virtual machines."""
+ENERGY_INTERVAL_S = 0.1  # seconds between two readings of energy: the counters are updated no more often
+STANDSTILL_S = 10.0  # seconds without any energy after which a counter measures nothing, as in some virtual machines
 
 
 class BudgetRule:

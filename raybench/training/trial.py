@@ -26,11 +26,8 @@ from raybench.training.values import Path as ArrayPath
 from raybench.training.values import array_in, examples_in, number_of
 
 T = TypeVar("T")
-Scalar = Any
-"""A number, or an array of one number."""
-
-SECTIONS = ("data", "build", "compile", "checkpoint")
-"""The sections that a loop may name itself."""
+Scalar = Any  # a number, or an array of one number
+SECTIONS = ("data", "build", "compile", "checkpoint")  # the sections that a loop may name itself
 
 NOT_JOINED = (
     "the processes trained separate models, as torch.distributed was not initialized in the first epoch: the sum of "

@@ -9,8 +9,7 @@ from typing import Any
 
 Path = tuple[Any, ...]
 
-MAX_BATCH_DEPTH = 8
-"""Levels of a batch's lists and maps in which arrays are looked for."""
+MAX_BATCH_DEPTH = 8  # levels of a batch's lists and maps in which arrays are looked for
 
 
 def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:

@@ -14,16 +14,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "RAYBENCH_TRIAL"
-"""The environment variable with the folder of these files."""
+VARIABLE = "RAYBENCH_TRIAL"  # the environment variable with the folder of these files
 
 JOB = "job.json"
 
-RANK_START_SECONDS = 30.0
-"""Seconds in which rank 0 has to begin to report, or the others do not wait for its decision."""
-
-POLL_SECONDS = 0.002
-"""Time between looks for the decision of rank 0."""
+RANK_START_SECONDS = 30.0  # seconds in which rank 0 has to begin to report, or the others do not wait for its decision
+POLL_SECONDS = 0.002  # time between looks for the decision of rank 0
 
 
 class Writer:

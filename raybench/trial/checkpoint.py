@@ -24,8 +24,7 @@ from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
 from raybench.training.trial import SavedState
 
-FOLDER = "checkpoints"
-"""Folder of checkpoints, next to the folders of a trial's attempts."""
+FOLDER = "checkpoints"  # folder of checkpoints, next to the folders of a trial's attempts
 
 KEPT_CHECKPOINTS = 2
 """Number of checkpoints kept.

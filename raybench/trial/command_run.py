@@ -34,7 +34,7 @@ from raybench.trial.channel import JOB, VARIABLE
 from raybench.trial.exit_status import classify_exit
 from raybench.trial.journal import OUTPUT, Send
 from raybench.trial.kept_output import write_through
-from raybench.trial.launch_ranks import STACK_SECONDS, timeout_error
+from raybench.trial.launch_ranks import timeout_error
 from raybench.trial.opening import OFFLINE
 from raybench.trial.program import (
     POLL_SECONDS,
@@ -44,6 +44,7 @@ from raybench.trial.program import (
     send_signal,
     status_of,
 )
+from raybench.trial.remote_ranks import WRITE_SECONDS
 from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.info import CommandInfo
 from raybench.workloads.parameters import PASSED
@@ -67,8 +68,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 _THREAD = re.compile(r"(?:Current t|T)hread 0x.*\n")
 """The line before the stack of each thread, as `faulthandler` writes it."""
 
-_OF_TORCHRUN = "torch/distributed/elastic/"
-"""What the first line of that report has in it."""
+_OF_TORCHRUN = "torch/distributed/elastic/"  # what the first line of that report has in it
 
 _NOT_FOR_PROGRAMS = re.compile(r"(MLFLOW|RAY|TUNE)_|(PYTHONBREAKPOINT|SPT_NOENV|PL_DISABLE_FORK)$")
 """Environment variables of trackers, and those that Ray sets for its workers."""
@@ -280,7 +280,7 @@ class CommandRun:
             program.tail = b""
             send_signal(ranks[number], signal.SIGABRT)
             send_signal(ranks[number], signal.SIGCONT)
-            deadline = time.monotonic() + STACK_SECONDS
+            deadline = time.monotonic() + WRITE_SECONDS
             while status_of(ranks[number])[0] not in ("Z", "") and time.monotonic() < deadline:
                 self._read(POLL_SECONDS)
             self._read_rest()
@@ -292,7 +292,6 @@ class CommandRun:
         return {number: stacks.get(number) for number in ranks}
 
     def _stop(self, program: Program) -> None:
-        """End the program and what it has started."""
         self._is_stopping = True
         program.signal(signal.SIGTERM)
         deadline = time.monotonic() + TERMINATION_SECONDS

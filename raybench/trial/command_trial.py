@@ -30,8 +30,7 @@ from raybench.trial.journal import TrialJournal, misuse, options_of
 from raybench.workloads import read_info
 from raybench.workloads.own_files import record_late_modules
 
-GLOO_RELEASE = 0.2
-"""Seconds in which the threads of torch's Gloo release the tensors of the last collective operation."""
+GLOO_RELEASE = 0.2  # seconds in which the threads of torch's Gloo release the tensors of the last collective operation
 
 _process: _Process | None = None
 
@@ -47,8 +46,6 @@ def current_trial(*, epochs: float | None = None) -> Trial:
 
 
 class _Process:
-    """The trial of this process."""
-
     def __init__(self, channel: Path) -> None:
         number, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
         rank = Rank(
@@ -115,8 +112,6 @@ class _Process:
 
 
 class _Journal(TrialJournal):
-    """The events of one rank."""
-
     trial: Trial
     writer: Writer
 

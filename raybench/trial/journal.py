@@ -21,8 +21,7 @@ from raybench.workloads import WorkloadInfo
 
 Send = Callable[[Event], object]
 
-OUTPUT = "output"
-"""Subfolder of the attempt's folder for files of the function."""
+OUTPUT = "output"  # subfolder of the attempt's folder for files of the function
 
 
 def options_of(job: Job) -> TrialOptions:

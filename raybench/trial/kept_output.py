@@ -9,8 +9,7 @@ from pathlib import Path
 
 from raybench.core.events import OUTPUT
 
-KEPT_BYTES = 1 << 20
-"""Size of the head of an output that is kept, and of its tail."""
+KEPT_BYTES = 1 << 20  # size of the head of an output that is kept, and of its tail
 
 NOTE = b"\n[raybench: the middle of this long output was not kept]\n"
 

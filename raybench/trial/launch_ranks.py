@@ -40,24 +40,19 @@ from raybench.results.epoch import over_ranks
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.journal import Send
 from raybench.trial.program import status_of
-from raybench.trial.remote_ranks import RemoteRank, forward, remote_ranks
+from raybench.trial.remote_ranks import WRITE_SECONDS, RemoteRank, forward, remote_ranks
 
 GRACE_SECONDS = 1.0
 """Seconds for the other ranks to end after one has.
 
 They may report the same error, or one that follows from the death of a rank."""
 
-STACK_SECONDS = 0.5
-"""Seconds in which each rank writes at which line it is."""
-
-COMMUNICATION_SECONDS = 60.0
-"""Most seconds in which the ranks measure the time of communication after their training."""
+COMMUNICATION_SECONDS = 60.0  # most seconds in which the ranks measure the time of communication after their training
 
 WAITING = re.compile(r"/torch/(distributed|autograd|nn/parallel)/")
 """Folders of the code in which a rank waits for others."""
 
-Fail = Callable[[str, Mapping[str, Any]], Event]
-"""Makes the end event of a trial from a status and an error."""
+Fail = Callable[[str, Mapping[str, Any]], Event]  # makes the end event of a trial from a status and an error
 
 
 def ranks_of(job: Job) -> int:
@@ -217,8 +212,6 @@ class _Process:
 
 
 class _Ranks:
-    """All ranks of a trial."""
-
     def __init__(self, job: Job, processes: Sequence[_Process | RemoteRank], fail: Fail) -> None:
         self._job, self._processes, self._fail = job, processes, fail
         self._oom_kills = memory.oom_kills()
@@ -302,7 +295,7 @@ class _Ranks:
         """
         for process in self._processes:
             process.write_stack()
-        time.sleep(STACK_SECONDS)
+        time.sleep(WRITE_SECONDS)
         stacks = {process.number: process.stack() for process in self._processes}
         return self._failure(TrialStatus.TIMEOUT, timeout_error(self._job, stacks))
 

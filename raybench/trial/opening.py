@@ -19,8 +19,7 @@ from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
 from raybench.engines import FRAMEWORKS
 
-APPLIED = ("fp32", "tf32")
-"""Precisions that are set for a loop of the user; any other is its own affair."""
+APPLIED = ("fp32", "tf32")  # precisions that are set for a loop of the user; any other is its own affair
 
 OFFLINE = {"WANDB_MODE": "offline"}
 """Environment variables under which other trackers send nothing while training is timed."""
@@ -80,7 +79,6 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
 
 
 def _distributions(modules: Iterable[str]) -> list[str]:
-    """The distributions of modules."""
     by_module = metadata.packages_distributions() if modules else {}
     return [by_module[name][0] for name in modules if name in by_module]
 

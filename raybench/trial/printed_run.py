@@ -34,8 +34,7 @@ from raybench.workloads.command import EPOCH, MARKS, arithmetic
 BUDGET_GRACE, STARTUP_GRACE_S = 0.1, 60.0
 """The part of its budget that a command may take longer, until an epoch ends; seconds more until its clock is known."""
 
-METRICS_GRACE_S = 5.0
-"""Seconds in which a command may print metrics of its last epoch after the line of this."""
+METRICS_GRACE_S = 5.0  # seconds in which a command may print metrics of its last epoch after the line of this
 
 LOOK_S, LOOK_PART, SHOW_S, SHOW_PART = 0.2, 0.01, 2.0, 0.02
 """Fewest seconds between two looks at the output, and the part of the time that they take; the same for the display."""

@@ -18,14 +18,9 @@ from pathlib import Path
 
 from raybench.output.transcript import COLORS, LINE_ENDS
 
-TERMINATION_SECONDS = 10.0
-"""Seconds from SIGTERM to SIGKILL."""
-
-SETTLE_SECONDS = 1.0
-"""Seconds in which children may end after their parent."""
-
-POLL_SECONDS = 0.1
-"""Most seconds between two looks for the end of a program."""
+TERMINATION_SECONDS = 10.0  # seconds from SIGTERM to SIGKILL
+SETTLE_SECONDS = 1.0  # seconds in which children may end after their parent
+POLL_SECONDS = 0.1  # most seconds between two looks for the end of a program
 
 GATHER_SECONDS = 0.002
 """Seconds between two readings of an output that comes without a pause, so that a reading costs less than a line."""

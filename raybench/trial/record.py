@@ -22,8 +22,7 @@ from raybench.trial.launch_ranks import run_ranks
 from raybench.trial.run import run
 from raybench.trial.run_command import run_command
 
-MAX_MESSAGE_CHARS, MAX_TRACEBACK_CHARS = 4_000, 16_000
-"""Length of a message or output, and of a traceback, in an event."""
+MAX_MESSAGE_CHARS, MAX_TRACEBACK_CHARS = 4_000, 16_000  # length of a message or output, and of a traceback, in an event
 
 CHECKS = {
     "weight_decay": "raybench.checks.weight_decay",

@@ -25,14 +25,9 @@ from raybench.trial.exit_status import LONG_TAIL, classify_exit, tail
 CONNECT_SECONDS = 300.0
 """Seconds in which all nodes must have started their ranks: loading a framework on a cold disk takes minutes."""
 
-LOOK_SECONDS = 1.0
-"""Most seconds between two looks at which ranks have died."""
-
-WRITE_SECONDS = 0.5
-"""Seconds in which a rank writes at which line it is."""
-
-STACK_SECONDS = 5.0
-"""Seconds to wait for the line at which a rank of another node is."""
+LOOK_SECONDS = 1.0  # most seconds between two looks at which ranks have died
+WRITE_SECONDS = 0.5  # seconds in which a rank writes at which line it is
+STACK_SECONDS = 5.0  # seconds to wait for the line at which a rank of another node is
 
 
 class RemoteRank:

@@ -19,8 +19,7 @@ from raybench.errors import WorkloadError, near_file
 ARGS, SETTINGS_FILE = "args", "settings_file"
 """Placeholders for all values: as arguments, and as the path of a JSON file."""
 
-OF_NODES = ("nodes", "node_rank", "master_addr", "master_port")
-"""Placeholders of a command that runs on several nodes."""
+OF_NODES = ("nodes", "node_rank", "master_addr", "master_port")  # placeholders of a command that runs on several nodes
 
 SPECIAL = ("count", *OF_NODES, "seed", "device", "threads", "framework", "data_dir", "output_dir", ARGS, SETTINGS_FILE)
 """Placeholders that every trial has a value for."""

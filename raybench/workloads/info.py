@@ -51,8 +51,7 @@ KEPT = ("epochs", "steps_per_epoch", "precision")
 
 NEEDS_TRIAL = "needs raybench.current_trial() in the script of the command"
 
-MAX_NAMES = 5
-"""Files of a workload that are named one by one."""
+MAX_NAMES = 5  # files of a workload that are named one by one
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
 from raybench.workloads.own_files import digest_of, digests_of
 
-TIME_LIMIT_S = 120.0
-"""Seconds that the import of a file may take; a framework on a cold disk takes up to a minute."""
+TIME_LIMIT_S = 120.0  # seconds that the import of a file may take; a framework on a cold disk takes up to a minute
 
 
 def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping[str, Any]:

@@ -23,9 +23,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from raybench.core.files import PACKAGE, write_atomic
 from raybench.core.job import Job
@@ -33,6 +34,11 @@ from raybench.core.text import names_text
 from raybench.datasets.digests import Digests
 from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
+
+T = TypeVar("T")
+
+MOST_INPUTS = 50_000
+"""Most files and folders of an entry of `inputs`, which are hashed before each grid."""
 
 DIGEST_DIGITS = 16
 
@@ -106,18 +112,25 @@ def own_files(
 
 def _matches(folder: Path, inputs: Iterable[str]) -> Iterator[Path]:
     for pattern in inputs:
-        names = glob.glob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207 — Path.glob refuses absolute ones
-        matches = [folder / name for name in sorted(names)]
+        names = glob.iglob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207 — Path.glob refuses absolute ones
+        matches = [folder / name for name in sorted(_few(names, pattern))]
         files = [
             file
             for match in matches
-            for file in ([match] if match.is_file() else sorted(match.rglob("*")))
+            for file in ([match] if match.is_file() else sorted(_few(match.rglob("*"), pattern)))
             if file.is_file() and "__pycache__" not in file.parts
             if not any(part.startswith(".") for part in file.relative_to(match).parts)
         ]
         if not files:
             raise WorkloadError(f"there is no file {pattern[:200]!r} in {folder}", "inputs")
         yield from files
+
+
+def _few(entries: Iterable[T], pattern: str) -> list[T]:
+    first = list(islice(entries, MOST_INPUTS + 1))
+    if len(first) > MOST_INPUTS:
+        raise WorkloadError(f"{pattern[:200]!r} has more than {MOST_INPUTS:,} files; name only what is read", "inputs")
+    return first
 
 
 def _follow(scripts: Sequence[Path], executed: Iterable[Path], folder: Path) -> tuple[list[Path], set[str]]:
@@ -190,8 +203,7 @@ def _has_packages(folder: str) -> bool:
     return any(Path(folder).glob("*.dist-info"))
 
 
-_folder_before: list[str] = []
-"""The folder of the last imported file, in a process that imports several."""
+_folder_before: list[str] = []  # the folder of the last imported file, in a process that imports several
 
 
 def import_file(file: Path) -> ModuleType:

@@ -5,6 +5,8 @@ import math
 import pytest
 from support.made_up_runs import MadeUpGrid
 
+from raybench.analysis.changed_values import changed_values
+
 SAME = {"versions": {"torch": "2.13"}}
 
 
@@ -85,6 +87,29 @@ def test_slow_machine_is_a_caution_with_its_size():
     assert "a-3 is 5.7% slower than 3 others of its model (95% CI 5" in caution.text
     usual = grid_of({"a": [1.0, 1.002, 0.998, 1.01], "b": [2.0]}).answer()
     assert not any(each.is_slow for each in usual.machine_speeds)
+
+
+def test_sessions_that_differ_are_a_caution():
+    """As on a virtual machine three hours later; a new one of the same name is another machine."""
+
+    def grid(later, machine_id=""):
+        grid = MadeUpGrid().add({"batch_size": 32}, [*around(1.0), *around(later)]).add({"batch_size": 64}, around(2.0))
+        for run in grid.attempts:
+            hour = 8 + 3 * (run.repeat // 3)
+            run.started, run.ended = (f"2026-11-20T{hour:02}:{run.repeat:02}:{s}+00:00" for s in ("00", "30"))
+            run.host = {"name": "vm", "machine_id": f"{hour}{machine_id}" if machine_id else ""}
+        return grid
+
+    (caution,) = (each for each in grid(0.63).answer().trust.cautions if each.code == "sessions_differ")
+    assert caution.text == (
+        "vm: batch 32 took 0.63x as long in the session of 2026-11-20 11:03 UTC as in the one before (95% CI 0.63–0.63)"
+    )
+    assert not any(each.code == "sessions_differ" for each in grid(1.001).answer().trust.cautions)
+    answer = grid(0.63, "abcdef").answer()
+    assert [each.name for each in answer.machine_speeds] == ["vm (8abcde)", "vm (11abcd)"]
+    runs = grid(0.63, "id").attempts
+    (change,) = changed_values(runs[:3], runs[3:6])
+    assert str(change) == "host.name: vm (8id) → vm (11id)"
 
 
 def test_quality_is_not_widened_by_machines():

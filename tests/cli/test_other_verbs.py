@@ -1,7 +1,10 @@
 """`devices`, `data`, `plan --schema` and shipped grids."""
 
+import dataclasses
 import hashlib
 import json
+import shutil
+import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,12 +13,17 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from support import ROOT
+from support.machines import results_of
 
 from raybench import datasets
+from raybench.checks import machine_speed
 from raybench.config import load_grid
 from raybench.config.load import shipped_grids
 from raybench.datasets.dataset import DataFile, DataSet, Source
 from raybench.environments import RECIPES
+from raybench.execution.inline import InlineExecutor
+from raybench.results.datasheets import MEASURED
 
 GRIDS = sorted(path.name for path in shipped_grids().glob("*.yaml"))
 
@@ -34,6 +42,39 @@ def test_devices_and_ready_environments(raybench, tmp_path):
     (tmp_path / "environments" / "tensorflow" / "venv" / "bin" / "python").symlink_to(sys.executable)
     (tmp_path / "environments" / "tensorflow" / "built.json").write_text(RECIPES["tensorflow"].stamp)
     assert any(line.startswith("environment tensorflow: ") for line in raybench("devices").lines)
+
+
+def test_speed_of_this_machine_beside_that_of_others(raybench, tmp_path, monkeypatch):
+    """Others are those of runs, also imported ones, and of earlier measurements."""
+    probes = {"product": 198042161768.15604, "convolution": 193053493670.05463, "memory": 53331478677.89177}
+    rates = {**probes, "product": 0.88 * probes["product"], "memory": 1.02 * probes["memory"], "core": 1e8}
+    speed = machine_speed.Speed("here 1", "AMD EPYC", "torch", "fp32", 2, rates)
+    monkeypatch.setattr(machine_speed, "measured_here", lambda *_: iter([speed]))
+    monkeypatch.setattr(InlineExecutor, "host_load", lambda _: None)
+    monkeypatch.setattr("raybench.execution.base.make_executor", lambda *_: InlineExecutor())
+    shutil.copytree(results_of(tmp_path / "a", "vm-a") / "quickstart", tmp_path / "raybench-results" / "quickstart")
+    said = raybench("devices", "--measure")
+    assert said.status == 0, said.err
+    compared = [line.split("fp32  ")[1].split() for line in said.lines if "fp32" in line]
+    assert compared[0][:3] == ["product", "0.174", "TFLOP/s"] and " ".join(compared[0][3:]) == "12% below the other one"
+    assert [each[-1] for each in compared[1:]] == ["normal", "normal", "with"]
+    there = dataclasses.replace(speed, machine="there 2", rates={"core": 2e8})
+    monkeypatch.setattr(machine_speed, "measured_here", lambda *_: iter([there]))
+    assert any("100% above the other one" in line for line in raybench("devices", "--measure").lines)
+    assert [each.machine for each in machine_speed.kept(tmp_path / "raybench-results")] == ["here 1", "there 2"]
+    h200 = machine_speed.Speed("x", "NVIDIA H200", "torch", "bf16", 0, {"product": 600e12})
+    ((_, _, text),) = machine_speed.verdicts(h200, [])
+    assert text == "28% below the one in raybench's table"
+    table = (ROOT / "benchmarks" / "results" / "gpu_h200.txt").read_text()
+    for (probe, precision), rate in MEASURED["NVIDIA H200"].items():
+        assert f"{rate / 1e12:.0f} TFLOP/s ({precision} {probe})" in table
+
+
+@pytest.mark.slow
+def test_speed_of_this_machine_is_measured():
+    command = [sys.executable, "-m", "raybench.checks.machine_speed", "cpu", "torch", "fp32"]
+    rates = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert rates.keys() == machine_speed.UNITS.keys() and min(rates.values()) > 0
 
 
 @pytest.fixture

@@ -74,8 +74,9 @@ VALUES = [
     ("repeats: {until: 5%, at_least: 2}", 3, "it should be greater than or equal to 3"),
     ("repeats: {until: 5%, at_most: 3}", 3, "at_most 3 is less than at_least 4"),
     ("repeats: {until: verdict, at_most: 12}", 3, "hold for at_most: 10 or less"),
-    ("repeats: {at_least: 5}", 3, "repeats.until: missing; add it, such as `until: 5%`"),
-    ("repeats: many", 3, "use a number, such as 3, or {until: 5%"),
+    ("repeats: {at_least: 5}", 3, "repeats: needs `until`, such as `until: 5%`, or `machines`"),
+    ("repeats: {machines: 3, at_most: 5}", 3, "at_most needs `until`"),
+    ("repeats: many", 3, "use a number, such as 3, {until: 5%"),
     ("flops_per_token: many", 3, "use a number, or numbers and names in braces"),
     ("budget: 5m", 3, "the text '5m' is not allowed"),
     ("exclude: {device: cpu}", 3, "use a list, such as [{device: cpu}]"),
@@ -254,3 +255,19 @@ def test_files_that_are_not_grids(tmp_path, monkeypatch):
 def test_name_of_a_file_of_mlflow(tmp_path):
     (problem,) = problems_of(tmp_path, b"name: mlflow.db\nworkload: digits_cnn\naxes: {device: [cpu]}\n")
     assert str(problem).startswith(f"{tmp_path}/x.yaml:1:7: name: is that of MLflow's files")
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        ('{command: [python, "a\\0b"]}', "workload.command[1]: has a character that no"),
+        ('{command: python x.py, inputs: ["\\ud800"]}', "has a character that no file or command can have"),
+        (
+            "{command: python x.py, epoch: '" + "(" * 5000 + ")" * 5000 + "'}",
+            "not a regular expression: nested too deep",
+        ),
+    ],
+)
+def test_texts_that_no_program_can_get(tmp_path, workload, message):
+    text = f"name: x\nworkload: {workload}\naxes: {{device: [cpu]}}\n"
+    assert any(message in str(problem) for problem in problems_of(tmp_path, text.encode()))

@@ -98,11 +98,3 @@ def test_times_are_those_of_the_epoch(clock, monkeypatch):
     ledger.begin_epoch()
     clock.pass_ms(3)
     assert (ledger.epoch()["train"], ledger.epoch_cpu_s()) == (0.003, 0.25)
-
-
-def test_times_of_a_device_clock_are_separate(clock):
-    ledger = clock.ledger()
-    ledger.note_device("train", 1_500_000_000)
-    assert ledger.epoch_device() == {"train": 1.5}
-    ledger.begin_epoch()
-    assert ledger.epoch_device() == {}

@@ -14,11 +14,6 @@ def test_results_are_not_failures_nor_run_again(status):
     assert (mapping.mlflow_status(str(status)) == "FINISHED") == status.is_result
 
 
-@pytest.mark.parametrize("word", ["preempted", "COMPLETED", "", None])
-def test_another_word_is_no_status(word):
-    assert TrialStatus.parse(word) is None
-
-
 def test_unknown_status_is_kept_and_failed_in_mlflow():
     told = [events.trial_ended("a-r0", number, word) for number, word in ((1, "preempted"), (2, TrialStatus.LOST))]
     foreign, lost = attempts(told).values()

@@ -37,15 +37,3 @@ def test_gpus_are_the_assigned_ones(monkeypatch):
     assert open_for_program("cuda", Assignment([], ("2",), 1)).describe().model == "B"
     open_for_program("cuda", Assignment([], (), 1)).hide_others()
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "1", "those that the caller sees stay visible"
-
-
-def test_chips_of_a_tpu_have_a_topology(monkeypatch):
-    names = ("TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS", "TPU_PROCESS_ADDRESSES")
-    for name in (*names, "PJRT_DEVICE"):
-        monkeypatch.setenv(name, "before")
-    open_for_program("tpu", Assignment([], ("2", "3"), 1)).hide_others()
-    assert [os.environ.get(name) for name in names] == ["2,3", "1,2,1", "1,1,1", None]
-    assert os.environ["PJRT_DEVICE"] == "TPU"
-    monkeypatch.setenv("TPU_VISIBLE_CHIPS", "1")
-    open_for_program("tpu", Assignment([], (), 1)).hide_others()
-    assert os.environ["TPU_VISIBLE_CHIPS"] == "1", "no chip assigned: those that the caller sees"

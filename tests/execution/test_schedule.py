@@ -117,6 +117,19 @@ CASES = {
             "starts only",
         ],
     ),
+    "chosen nodes are waited for, unless they are absent": (
+        [replace(work(name, nodes=BOTH), nodes=("box",)) for name in "abc"],
+        [
+            "starts a@box",
+            "end a",
+            "starts b@box",
+            "present other",
+            "lose b",
+            "starts b@other",
+            "end b",
+            "starts c@other",
+        ],
+    ),
     "what waits for absent nodes is given up": (
         [work("a", checks="k")],
         ["present", "stranded", "give up a", "finished"],

@@ -3,13 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from support.cells import resolved_cell
 
 from raybench.devices import Hardware, neighbors
-from raybench.execution.schedule import Schedule
 from raybench.planning.node import Node
-from raybench.planning.placement import Placement, ResourceRequest, find_placements
-from raybench.planning.plan import Trial, WorkItem
+from raybench.planning.placement import ResourceRequest, find_placements
 
 CPU = Hardware("cpu", "EPYC", 16, ids=tuple(map(str, range(16))))
 CHIPS = Hardware("tpu", "v5e", 8, ids=tuple(map(str, range(8))))
@@ -35,13 +32,6 @@ def test_trials_over_nodes_need_nodes_of_one_model():
     assert (fit.hardware.model, fit.node_count, fit.devices, fit.cpus) == ("T4", 2, 2, 2)
     reason = "needs 3 nodes of one model; the cluster has 2 with T4"
     assert find_placements(replace(need, nodes=3), nodes) == reason
-
-
-@pytest.mark.parametrize(("count", "cpus"), [(1, 2), (8, 16)])
-def test_cores_are_shared_by_accelerators(count, cpus):
-    need = ResourceRequest("tpu", "torch_xla", "fp32", count=count)
-    (fit,) = find_placements(need, [Node("a", (CPU, CHIPS), {"torch_xla": "2.9.0"})])
-    assert fit.cpus == cpus
 
 
 SLICES = Hardware("cuda", "A100 MIG 1g.5gb", 2, ids=("MIG-1", "MIG-2"))
@@ -81,13 +71,3 @@ def test_a_trial_takes_one_slice_of_a_gpu(hardware, accelerator_type, count, pla
 )
 def test_tpu_chips_are_assigned_as_neighbors(kind, free, count, chosen):
     assert neighbors(kind, tuple(free), count) == (None if chosen is None else tuple(chosen))
-
-
-def test_a_trial_has_the_chips_of_its_tpu_host_alone():
-    def work(name, count):
-        return WorkItem(Trial(resolved_cell(name, fit=Placement(CHIPS, ("host",), 1, count, "2.9")), 0, 0))
-
-    schedule = Schedule([work("a", 1), work("b", 4)], [Node("host", (CPU, CHIPS))])
-    assert schedule.next() and not schedule.next()
-    schedule.release("a-r0", 1)
-    assert schedule.next()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +17,9 @@ from raybench.execution.schedule import Assignment
 from raybench.planning.grid_options import requested_grid
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placements
-from raybench.planning.plan import WorkItem, make_plan, notes, skip_lines
-from raybench.planning.resume import done_on_other_machines
+from raybench.planning.plan import WorkItem, make_plan, notes, plan_warnings, skip_lines
+from raybench.planning.resume import done_on_other_machines, missing_work
+from raybench.results.history import GridHistory
 from raybench.results.run_table import Run
 from raybench.workloads import names
 
@@ -119,6 +121,28 @@ def test_profiles_override_the_grid(plan_of):
         cell.profile: (cell.content.device.threads, cell.content.settings.epochs, cell.memory_limit)
         for cell in plan.cells
     } == {"cpu": (1, 9, 512 << 20), "cuda": (3, 2, 0)}
+
+
+def test_repeats_go_to_different_machines(plan_of):
+    nodes = [replace(LAPTOP, name=f"node-{number}") for number in range(7)]
+
+    def runs(repeats, count=7, axes="{device: [cpu], batch_size: [32, 64]}"):
+        plan = plan_of(f"{HEAD}repeats: {repeats}\naxes: {axes}\n", nodes[:count])
+        by_cell = {}
+        for work in missing_work(plan, GridHistory(tmp)):
+            by_cell.setdefault(work.trial.cell.cell_id, []).append((work.trial.repeat, work.nodes))
+        hosts = [[" ".join(name[-1] for name in names) for _, names in sorted(own)] for own in by_cell.values()]
+        return hosts, [line for line in plan_warnings(plan) if "machine" in line]
+
+    tmp = Path("nowhere")
+    assert runs(4, count=2) == ([["0", "1", "0", "1"]] * 2, []), "each configuration on each machine"
+    assert runs("{machines: 3, at_least: 6}") == ([["0", "1", "2"] * 2] * 2, [])
+    assert runs("{machines: 3}", 3, "{device: [cpu], nodes: [1, 2]}")[0] == [["0", "1", "2"], ["0 1"] * 3]
+    (first, second), (note,) = runs(3)
+    assert first == ["0", "1", "2"] and second == ["3", "4", "5"]
+    assert "2 sets of them" in note and "`repeats: {machines: 3}` all run on the same 3" in note
+    hosts, (note,) = runs("{machines: 3}", 1)
+    assert hosts == [["0"] * 3] * 2 and note.startswith("1 machine of AMD EPYC instead of 3; run the grid on others")
 
 
 SAME = [

@@ -10,7 +10,6 @@ from support.attempts import attempts
 
 from raybench.core import events
 from raybench.results.epoch import QUANTITIES, Combine, Epoch, over_ranks
-from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 
 FIELD = """    charge_c: float | None = measured(
@@ -66,10 +65,6 @@ def test_a_new_field_needs_no_other_edit():
         "epochs": [2.0, 7.0],
         "trials": [9.0],
     }
-
-
-def test_quantities_are_columns():
-    assert {quantity.column for quantity in QUANTITIES} <= {column.name for column in EPOCHS}
 
 
 def test_an_epoch_without_anything_has_empty_values():

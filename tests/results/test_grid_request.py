@@ -47,17 +47,6 @@ def test_damaged_request_is_none(damage):
     assert GridRequest.from_json(tree) is None
 
 
-def test_hardware_of_two_machines_gets_names():
-    united = unite(request(planned("a", "EPYC")), [request(planned("b", "Xeon"))])
-    assert [cell.axes["device"] for cell in united.cells] == ["cpu (EPYC)", "cpu (Xeon)"]
-    assert united.baseline == {"device": "cpu (EPYC)"}
-
-
-def test_same_cells_of_two_machines_are_one():
-    united = unite(request(planned("a", "EPYC")), [request(planned("a", "EPYC", repeats=5))])
-    assert [(cell.cell_id, cell.repeats) for cell in united.cells] == [("a", 5)]
-
-
 def test_cell_that_runs_elsewhere_is_not_skipped():
     united = unite(request(planned("a", "EPYC", skip="no device")), [request(planned("b", "Xeon"))])
     assert [cell.cell_id for cell in united.cells] == ["b"]

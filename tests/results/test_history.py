@@ -7,15 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.grid_files import events_of, write_events
-from support.machines import GRID, TRIALS, results_of
+from support.grid_files import write_events
 
 from raybench.core import events
-from raybench.core.events import events_file
 from raybench.errors import UsageError
 from raybench.results.archive import write_archive
 from raybench.results.executions import Execution
-from raybench.results.folder import attempt_folder, grids_in, has_end, results_id
+from raybench.results.folder import grids_in, has_end, results_id
 from raybench.results.grid_request import GridRequest, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
@@ -204,13 +202,3 @@ def test_folder_keeps_its_id(tmp_path):
     assert results_id(tmp_path) == results_id(tmp_path) != ""
     write_events(tmp_path / "b", [started()])
     assert grids_in(tmp_path) == ["b"]
-
-
-def test_recorded_results_are_whole(tmp_path):
-    grid = results_of(tmp_path / "a") / GRID
-    history = GridHistory.read(grid)
-    assert len(history.attempts) == TRIALS and len(history.executions) == 1 and not history.damaged
-    assert {event["check"] for event in history.checks} == {"weight_decay", "roofline"}
-    assert len(events_of(grid)) == TRIALS * 6 + 2
-    attempt = next(iter(history.attempts.values()))
-    assert events_file(attempt_folder(grid, attempt.trial, attempt.run)).is_file()

@@ -112,6 +112,7 @@ def test_problems_have_line_and_column(tmp_path, change, says):
         ("price_per_hour", "-3", "'-3' is negative"),
         ("evaluate_s", "-0.5", "'-0.5' is negative"),
         ("wall_s", "-9", "'-9' is negative"),
+        ("wall_s", "1e308", "'1e308' is too large"),
         ("ended", "yesterday", "'yesterday' is not a time; write it as 2026-11-21T09:00:00Z"),
     ],
 )

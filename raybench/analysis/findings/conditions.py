@@ -232,7 +232,7 @@ def audited(run: Run, *path: str) -> float | None:
     """Return a number of the run's audit (`raybench.monitoring.summary`) by its path; None if not recorded."""
     value: Any = run.audit
     for name in path:
-        value = mapping_in(value).get(name)
+        value = value.get(name) if type(value) is dict else None
     return number_in(value)
 
 

@@ -11,8 +11,7 @@ import tensorflow as tf
 from raybench.devices.base import Device
 from raybench.engines.tensorflow.engine import POLICIES
 
-Operation = Callable[[], Any]
-"""Submits the operation to the device once; the caller waits for the device."""
+Operation = Callable[[], Any]  # submits the operation to the device once; the caller waits for the device
 
 
 def smallest_model() -> keras.Model:

@@ -23,8 +23,7 @@ from raybench.engines.tensorflow.optimizers import build_optimizer
 POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16"}
 """Keras's name of each precision; the device decides if float32 uses TF32."""
 
-Rows = Mapping[str, tf.Tensor]
-"""Draws and optimizer scalars of an epoch, each [steps, …], or of one step."""
+Rows = Mapping[str, tf.Tensor]  # draws and optimizer scalars of an epoch, each [steps, …], or of one step
 
 
 def cross_entropy(outputs: tf.Tensor, targets: tf.Tensor, smoothing: float = 0.0) -> tf.Tensor:
@@ -97,11 +96,9 @@ class TensorFlowEngine(Engine):
         self._evaluate = tf.function(self._evaluate_call, jit_compile=bool(recipe.compile), autograph=False)
 
     def weights(self) -> list[Array]:
-        """The trainable variables."""
         return [variable.numpy() for variable in self._variables]
 
     def set_weights(self, weights: Sequence[Array]) -> None:
-        """Set the trainable variables."""
         for variable, array in zip(self._variables, weights, strict=True):
             variable.assign(array)
 
@@ -112,11 +109,6 @@ class TensorFlowEngine(Engine):
             np.savez(file, epochs=np.array(self._epochs), **arrays)
 
     def restore(self, path: Path) -> None:
-        """Restore what `save` wrote.
-
-        Raises:
-            ValueError: it is not the state of such a model; nothing was changed.
-        """
         with np.load(path, allow_pickle=False) as file:
             state = {name: file[name] for name in file.files}
         epochs, parts = int(state.pop("epochs")), self._parts()
@@ -195,17 +187,14 @@ class TensorFlowEngine(Engine):
         return zip(range(len(self._drawn.index)), self._input.batches(order), strict=False)
 
     def train_step(self, batch: tuple[int, Fed]) -> None:
-        """Submit a step."""
         number, fed = batch
         self._total += self._train(self._rows, fed, tf.constant(number))
         self._step += 1
 
     def train_means(self) -> dict[str, float]:
-        """Means over the examples of the epoch."""
         return self._means(self._trained_examples)
 
     def settle(self) -> None:
-        """Copy the smallest trained variable to the host."""
         self._smallest.numpy()
 
     def _means(self, examples: int) -> dict[str, float]:
@@ -213,15 +202,12 @@ class TensorFlowEngine(Engine):
         return {name: value / examples for name, value in zip(self._names, values, strict=True)}
 
     def validation(self) -> Iterator[tuple[Fed, int]]:
-        """Begin an evaluation."""
         self._total = tf.zeros([len(self._names)])
         return self._input.validation(self.evaluation_batch)
 
     def evaluation_step(self, batch: tuple[Fed, int]) -> None:
-        """Submit the evaluation of a batch."""
         fed, counts = batch
         self._total += self._evaluate(fed, tf.constant(counts))
 
     def evaluation_means(self) -> dict[str, float]:
-        """Means over the whole validation set."""
         return self._means(self._examples)

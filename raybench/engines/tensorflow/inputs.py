@@ -13,14 +13,9 @@ from raybench.engines.batch_order import EpochPlan, evaluation_batches
 from raybench.engines.images import plain
 from raybench.engines.tensorflow.images import ImageAugmenter, draws_of
 
-AHEAD = 2
-"""Batches prepared in advance: one is copied while another is computed."""
-
-Fed = tuple[tf.Tensor, ...]
-"""Inputs of a step except the draws; empty if the data are on the device."""
-
-Examples = tuple[tf.Tensor, tf.Tensor]
-"""Model inputs and targets."""
+AHEAD = 2  # batches prepared in advance: one is copied while another is computed
+Fed = tuple[tf.Tensor, ...]  # inputs of a step except the draws; empty if the data are on the device
+Examples = tuple[tf.Tensor, tf.Tensor]  # model inputs and targets
 
 
 class DeviceInput:
@@ -115,5 +110,4 @@ class HostInput:
         return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
 
-Input: TypeAlias = DeviceInput | HostInput
-"""Batches of model inputs and targets."""
+Input: TypeAlias = DeviceInput | HostInput  # batches of model inputs and targets

@@ -10,5 +10,4 @@ class Loop(LoopFacts):
 
     @property
     def device_name(self) -> str:
-        """The name for `tf.device`."""
         return "GPU:0" if self._device.kind == "cuda" else "CPU:0"

@@ -11,8 +11,7 @@ from raybench.devices.base import Device
 from raybench.devices.cpu import TorchDevice
 from raybench.engines.torch.engine import LOW_PRECISION
 
-Operation = Callable[[], None]
-"""Submits the operation to the device once; the caller waits for the device."""
+Operation = Callable[[], None]  # submits the operation to the device once; the caller waits for the device
 
 
 def smallest_model() -> torch.nn.Module:

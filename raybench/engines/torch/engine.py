@@ -98,12 +98,10 @@ class TorchEngine(Engine):
         self._loop.settling = SETTLING if self._captures else 0
 
     def weights(self) -> list[Array]:
-        """The trained parameters."""
         return [parameter.detach().cpu().numpy().copy() for parameter in self._trained]
 
     @torch.no_grad()
     def set_weights(self, weights: Sequence[Array]) -> None:
-        """Set the trained parameters in place, as the optimizer holds them."""
         for parameter, array in zip(self._trained, weights, strict=True):
             parameter.copy_(torch.from_numpy(array))
 
@@ -119,11 +117,6 @@ class TorchEngine(Engine):
         torch.save(_on_host(state), path)
 
     def restore(self, path: Path) -> None:
-        """Restore what `save` wrote.
-
-        Raises:
-            ValueError: it is not the state of such a model; nothing was changed.
-        """
         state = torch.load(path, weights_only=True)
         saved, shapes = (
             {name: value.shape for name, value in state_dict.items()}
@@ -186,7 +179,6 @@ class TorchEngine(Engine):
         return cast(AugmentationDraws, step)
 
     def train_step(self, batch: Any) -> None:
-        """Submit one step."""
         step, *examples = batch
         share = self._scaler.scale(self._loss_weights)
         for parameter in self._trained:  # in less time than by the optimizer
@@ -242,13 +234,11 @@ class TorchEngine(Engine):
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), max_norm)
 
     def train_means(self) -> dict[str, float]:
-        """Means over the examples of the epoch, of all ranks."""
         if not self._device.synchronous:
             self._order.prepare()  # while the device works
         return self._sums.means(self._trained_examples)
 
     def settle(self) -> None:
-        """Copy the smallest trained weight to the host."""
         self._smallest.detach().cpu()
 
     def validation(self) -> Iterator[Any]:
@@ -260,7 +250,6 @@ class TorchEngine(Engine):
         return self._input.validation(self.evaluation_batch)
 
     def evaluation_step(self, batch: Any) -> None:
-        """Submit the evaluation of a batch, without its padding."""
         self._overwrite()
         with self._without_gradients():
             inputs, targets, counts = batch
@@ -271,7 +260,6 @@ class TorchEngine(Engine):
         return {name: value[:counts] for name, value in values.items()}
 
     def evaluation_means(self) -> dict[str, float]:
-        """Means over the whole validation set, of all ranks."""
         return self._sums.means(self._examples)
 
 

@@ -20,8 +20,7 @@ AHEAD = 2
 
 On a GPU, copies wait in the same stream as the steps: a batch is copied between two of them."""
 
-Batch = tuple[torch.Tensor, torch.Tensor]
-"""Inputs and targets."""
+Batch = tuple[torch.Tensor, torch.Tensor]  # inputs and targets
 
 
 class DeviceInput:
@@ -131,5 +130,4 @@ class HostInput:
         return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
 
-Input: TypeAlias = DeviceInput | HostInput
-"""Batches of model inputs and targets, on the device."""
+Input: TypeAlias = DeviceInput | HostInput  # batches of model inputs and targets, on the device

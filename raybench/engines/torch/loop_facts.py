@@ -47,13 +47,11 @@ class Loop(LoopFacts):
         return not isinstance(array, torch.Tensor) or array.device.type == "cpu"
 
     def compile_ns(self) -> int:
-        """Nanoseconds of compilation in this process, as counted by `torch.compile`."""
         compiler = sys.modules.get("torch._dynamo.utils")
         spent = compiler.cumulative_time_spent_ns if compiler else {}
         return sum(int(spent.get(part, 0)) for part in ("entire_frame_compile", "entire_backward_compile"))
 
     def begin_epoch(self) -> None:
-        """Start to count the optimizer's steps and to note its settings."""
         self._steps.clear()
         self._settings = {}
 
@@ -69,7 +67,6 @@ class Loop(LoopFacts):
         return tuple(dict.fromkeys(entry for entries in self._settings.values() for entry in entries))
 
     def close(self) -> None:
-        """Remove the hook."""
         self._hook.remove()
 
     def _after_optimizer(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:

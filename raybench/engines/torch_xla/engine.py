@@ -131,7 +131,6 @@ class XlaEngine(TorchEngine):
         self._step += 1
 
     def evaluation_step(self, batch: Any) -> None:
-        """Submit the evaluation of a batch."""
         super().evaluation_step(batch)
         torch_xla.sync()
 

@@ -28,11 +28,9 @@ class Loop(loop_facts.Loop):
 
     @property
     def device_name(self) -> str:
-        """The name of the first XLA device."""
         return str(torch_xla.device())
 
     def compile_ns(self) -> int:
-        """Nanoseconds of compilation in this process, as counted by XLA."""
         return compilations()[1]
 
     def misuse(self) -> str:

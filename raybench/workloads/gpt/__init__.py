@@ -10,8 +10,7 @@ from __future__ import annotations
 from raybench.datasets.splits import Data, Split
 from raybench.workloads.base import Workload, in_each
 
-STD = 0.02
-"""Of the initial weights; those of the layers that add to the residual stream are smaller by √(2 · layers)."""
+STD = 0.02  # of the initial weights; those of the layers that add to the residual stream are smaller by √(2 · layers)
 
 
 def crop(data: Data, context: int = 256, vocabulary: int = 256) -> Data:

@@ -13,8 +13,7 @@ from raybench.datasets.splits import Data, Split
 from raybench.workloads.base import Workload
 
 SIDE = 96
-WIDTHS = (64, 128, 256, 512)
-"""Channels at each scale, the largest image first."""
+WIDTHS = (64, 128, 256, 512)  # channels at each scale, the largest image first
 HALVINGS = len(WIDTHS)
 
 
