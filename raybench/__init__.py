@@ -158,7 +158,7 @@ def report(source: Results | str | Path | Sequence[str | Path], options: ReportO
         made = from_grid(source.grid, options)
     else:
         sources = [source] if isinstance(source, (str, Path)) else source
-        made = from_grid(one_grid([*map(str, sources)], options.folder, options.grid), options)
+        made = from_grid(one_grid([*map(str, sources)], options.folder, options.grid, options.axis), options)
     path = Path(options.html)
     try:
         write_atomic(path, page(made))

@@ -77,7 +77,8 @@ class Grid:
         wanted = self.metric, self.target.metric if self.target else ""
         self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
         self._sign = -request.direction(self.metric).sign
-        self._quality_sign = self._sign if request.budget and self.metric else None
+        self.is_timed = any(training_s(run.epochs) for each in self.measured for run in each.completed)
+        self._quality_sign = self._sign if self.metric and (request.budget or not self.is_timed) else None
         self._order = ranking(self.measured, self.metric, self._quality_sign)
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline, self._order)
         self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
@@ -102,7 +103,9 @@ class Grid:
         kept = self._sign, request.max_quality_loss
         named = jobs if len(jobs) > 1 else {}
         bests = best(measured, matching, metric, named, self._quality_sign, kept) if is_result else ()
-        made_effects = tuple(effects(measured, matching, self.metrics, bool(request.budget))) if is_result else ()
+        made_effects = (
+            tuple(effects(measured, matching, self.metrics, self._quality_sign is not None)) if is_result else ()
+        )
         data = (str(cell.content.data.name) for cell in request.cells)
         answer = Answer(
             grid=request.name,
@@ -125,7 +128,8 @@ class Grid:
             budget=request.budget,
             excludes_compilation=any((cell.content.budget or {}).get("compile") is False for cell in request.cells),
             description=request.description,
-            clock=clock_text(run for each in measured for run in each.completed),
+            clock=clock_text(run for each in measured for run in each.completed)
+            or ("" if self.is_timed or not metric else "No times are known, so the quality alone decides."),
             currency=request.currency,
             max_quality_loss=request.max_quality_loss,
         )

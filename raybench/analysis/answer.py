@@ -509,6 +509,23 @@ class Status:
 
 
 @dataclass(frozen=True)
+class TargetMean:
+    """The mean of the runs of a configuration against the target.
+
+    Attributes:
+        p: of a one-sided t-test against a mean at the bound; None without an interval.
+        is_shown: whether the test shows that the mean of all such runs reaches it.
+    """
+
+    configuration: int
+    mean: float
+    runs: int
+    is_reached: bool
+    p: float | None
+    is_shown: bool
+
+
+@dataclass(frozen=True)
 class Answer:
     """Everything that a report says about a grid.
 
@@ -530,6 +547,7 @@ class Answer:
             energy.
         effects: rows of the table of effects, largest effect first.
         scalings: of the axes that are amounts of hardware.
+        means: the mean of the runs of each configuration against the target, if that was asked.
         clock: what an epoch of a command is, with the start-up that is left out, as a sentence; empty without commands.
         machine_speeds: the machines of its runs, the slowest first; those with several models are several.
         these_machines: whether intervals are about these machines, and not about their models of device.
@@ -559,5 +577,6 @@ class Answer:
     excludes_compilation: bool = False
     description: str = ""
     clock: str = ""
+    means: tuple[TargetMean, ...] = ()
     currency: str = "USD"
     max_quality_loss: float = 0.01

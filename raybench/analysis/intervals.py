@@ -10,12 +10,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import combinations, pairwise, takewhile
+from itertools import pairwise, takewhile
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 
 ALPHA = 0.05
 """Probability that a 95% interval misses the true value."""
@@ -209,11 +211,15 @@ def quantile(df: float, probability: float) -> float:
 
 def f_probability(between: float, within: float, df1: float, df2: float) -> float:
     """Return the probability of a larger ratio of two mean squares (Fisher's F)."""
+    return float(_f_probabilities(np.asarray(between), np.asarray(within), df1, df2))
+
+
+def _f_probabilities(between: Array, within: Array, df1: float, df2: float) -> Array:
     from scipy.special import fdtrc
 
-    if within == 0:
-        return 0.0 if between > 0 else 1.0
-    return float(fdtrc(df1, df2, between / within))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(within > 0, between / within, np.where(between > 0, np.inf, 0.0))
+    return np.asarray(fdtrc(df1, df2, ratios))
 
 
 def variance(values: Sequence[float], floor: float = 0.0) -> float:
@@ -373,7 +379,7 @@ class TwoWayTable:
         ms_residual: residual mean square.
     """
 
-    def __init__(self, values: NDArray[np.float64], floor: float = 0.0) -> None:
+    def __init__(self, values: Array, floor: float = 0.0) -> None:
         """Compute the mean squares; `floor` is the least variance of one value."""
         n, m = values.shape
         rows, columns, middle = values.mean(axis=1), values.mean(axis=0), values.mean()
@@ -412,17 +418,18 @@ class TwoWayTable:
         The variance is the largest of three: the table's residual, that of several tables, which few runs can hardly
         show, and that of the difference in each repeat, as runs that follow one another in every repeat are alike.
         """
-        n = len(self.values)
-        sides = [self.values[:, [g == group for g in groups]] for group in sorted(set(groups))]
-        found = []
-        for one, other in combinations(sides, 2):
-            gap = one.mean(axis=1) - other.mean(axis=1)
-            own, squares = float(gap.var(ddof=1)), n * float(gap.mean()) ** 2
-            pooled = max(self.ms_residual, residual) * (1 / one.shape[1] + 1 / other.shape[1])
-            p = f_probability(squares, max(own, pooled), 1, self.df)
+        n, numbers = len(self.values), np.asarray(groups)
+        sides = [self.values[:, numbers == group] for group in np.unique(numbers)]
+        means, sizes = np.array([side.mean(axis=1) for side in sides]), np.array([side.shape[1] for side in sides])
+        one, other = np.triu_indices(len(sides), 1)
+        gaps = means[one] - means[other]
+        squares, of_gap = n * gaps.mean(axis=1) ** 2, gaps.var(axis=1, ddof=1)
+        pooled = max(self.ms_residual, residual) * (1 / sizes[one] + 1 / sizes[other])
+        p = _f_probabilities(squares, np.maximum(of_gap, pooled), 1, self.df)
+        if self.is_unequal or n == 2:
             # The residual is not that of each set, or a slow stretch from one repeat to the next is most of it.
-            found.append(max(p, f_probability(squares, own, 1, n - 1)) if self.is_unequal or n == 2 else p)
-        return min(1.0, min(found) * len(found))
+            p = np.maximum(p, _f_probabilities(squares, of_gap, 1, n - 1))
+        return min(1.0, float(p.min()) * len(p))
 
     @property
     def p_of_sets(self) -> float:
@@ -465,10 +472,10 @@ def _machine_means(sides: Sequence[Sequence[Sample]]) -> list[float]:
     return [fmean(each[host] for each in by_set) for host in sorted(hosts)]
 
 
-def explained(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def explained(values: Array) -> Array:
     """Return the sum of squares that a step after each value but the last explains."""
     count, before = len(values), np.arange(1, len(values))
-    sums: NDArray[np.float64] = np.cumsum(values - values.mean())[:-1]
+    sums: Array = np.cumsum(values - values.mean())[:-1]
     return count * sums**2 / (before * (count - before))
 
 

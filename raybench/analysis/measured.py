@@ -23,7 +23,7 @@ from raybench.devices import hardware_key
 from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.metrics import PERCENT, percent_scale
 from raybench.results.output_clock import OutputClock
-from raybench.results.run_table import Run, latest, training_s
+from raybench.results.run_table import OF_A_TABLE, Run, latest, training_s
 
 SAME_WORK = 1.01
 """Largest ratio of examples at which epochs are the same work.
@@ -241,7 +241,7 @@ def choose_unit(attempts: Sequence[Run], wanted: str = "") -> Unit:
         return EXAMPLES
     if most and (most == wanted or own[most] >= known):
         return Unit(most, 1_000_000, most)
-    timed = "run" if runs and all(run.clock == "run" for run in runs) else "epoch"
+    timed = "run" if runs and all(run.is_whole for run in runs) else "epoch"
     if not known:
         return Unit(timed)
     sizes: dict[str, set[int]] = {}
@@ -269,7 +269,8 @@ def work_of(axis: str, runs: Sequence[Run]) -> tuple[bool, Origin]:
 
 def clock_text(attempts: Iterable[Run]) -> str:
     """Return what an epoch of commands is, and the start-up that is left out, as a sentence."""
-    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in ("", "trial")]
+    untold = ("", "trial", OF_A_TABLE)
+    runs = [run for run in attempts if run.status == TrialStatus.COMPLETED and run.clock not in untold]
     clocks = [OutputClock() if run.clock == "run" else run.output_clock for run in runs]
     sentences = dict.fromkeys(
         clock.sentence() if clock.pattern or run.clock == "run" else "times are by the program's own clock"

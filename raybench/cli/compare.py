@@ -58,6 +58,7 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 @click.argument("new")
 @opt.results
 @opt.option(ReportOptions, "grid")
+@opt.option(ReportOptions, "axis")
 @click.option(
     "--max-slowdown",
     callback=fraction,
@@ -118,6 +119,7 @@ def command(
     new: str,
     results: Path,
     grid: str | None,
+    axis: tuple[str, ...],
     max_slowdown: float,
     max_slowdown_total: float | None,
     max_quality_loss: float | None,
@@ -161,7 +163,7 @@ def command(
     names = [base, new, *([anchor] if anchor and anchor != base else [])]
     if interleave:
         return _run_all(names, limits, files, metrics_of_base, replace(options, results=results), directions)
-    found = [one_grid([each], results, grid=grid) for each in names]
+    found = [one_grid([each], results, grid, axis) for each in names]
     sources = ((each.runs, each.request or request_of_runs(str(each.name), each.runs)) for each in found)
     runs, request = as_versions(*sources)
     request = replace(request, higher_is_better={**request.higher_is_better, **directions})

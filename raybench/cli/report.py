@@ -80,7 +80,9 @@ def command(
 
     gc.disable()  # it would search the objects of many attempts again and again, which have no cycles
     with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
-        report = build.from_grid(build.one_grid(sources, options.folder, options.grid), options, everything)
+        report = build.from_grid(
+            build.one_grid(sources, options.folder, options.grid, options.axis), options, everything
+        )
     if html:
         write_file(html, page(report))
     if data:

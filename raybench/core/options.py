@@ -249,6 +249,14 @@ class ReportOptions(SharedOptions):
         metavar="DEVICE",
         repeatable=True,
     )
+    axis: Mapping[str, str] | Sequence[str] = option(
+        (),
+        "An axis of logs, by a regular expression in their names or text:",
+        usage="--axis 'lr=lr([0-9.]+)'.",
+        python='{"lr": "lr([0-9.]+)"}.',
+        metavar="NAME=REGEX",
+        repeatable=True,
+    )
     unit: str = option("", "The unit of rates and prices, such as tokens.", metavar="NAME")
     lower_is_better: Collection[str] = option(
         (), "Metrics of which less is better, if their names do not say it.", metavar="METRIC", repeatable=True
@@ -256,6 +264,21 @@ class ReportOptions(SharedOptions):
     higher_is_better: Collection[str] = option(
         (), "Metrics of which more is better, if their names do not say it.", metavar="METRIC", repeatable=True
     )
+    metric: str = option("", "The metric of quality, instead of the grid's.", metavar="METRIC")
+    target: str = option(
+        "",
+        "The quality to reach, such as 'val/loss<=3.28'; 'mean val/loss<=3.28' also tests the mean of the runs.",
+        metavar="METRIC<=X",
+    )
+    where: Mapping[str, Any] | Sequence[str] = option(
+        (),
+        "Only these configurations:",
+        usage="--where AXIS=VALUE. Values of one axis are alternatives.",
+        python='{"batch_size": 32}, or {"batch_size": [32, 64]}.',
+        metavar="AXIS=VALUE",
+        repeatable=True,
+    )
+    whole_runs: bool = option(False, "Compare whole runs, and not steady epochs.")
     these_machines: bool = option(False, THESE_MACHINES)
 
     @property

@@ -198,6 +198,12 @@ class Output:
             previous = unit
         return course
 
+    def rest(self, course: Course) -> Printed | None:
+        """What the program has printed after its last whole epoch, with its end; None if nothing."""
+        ended = course.epochs[-1].end if course.epochs else 0
+        first = next((number for number, unit in enumerate(self._units) if unit.end > ended), None)
+        return None if first is None else Printed(self._units[-1].end, self._metrics(first - 1, len(self._units) - 1))
+
     def _begin(self, started: int, marks: Sequence[int]) -> int | None:
         """When the training began; None if it is not known."""
         first = self._units[0]

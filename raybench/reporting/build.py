@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
 from raybench.analysis.compare import Limits, compare
-from raybench.analysis.measured import counted_units
+from raybench.analysis.measured import as_fraction, counted_units, measure_all
+from raybench.analysis.of_mean import means
 from raybench.core.events import now
+from raybench.core.job import Target
 from raybench.core.options import ReportOptions
 from raybench.core.secret_masking import redact
+from raybench.core.settings import PARAM
 from raybench.core.text import is_written, plural
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
@@ -29,6 +33,11 @@ from raybench.tracking.store import is_store
 if TYPE_CHECKING:
     from raybench.config.prices import PriceList
     from raybench.results.history import GridHistory
+
+MEAN = "mean "
+"""Before the target of which the mean of the runs is tested, too."""
+
+_TARGET = re.compile(rf"(?:{MEAN})?\s*([^<>=\s]+)\s*(<=|>=)\s*(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
 
 HTML = "report.html"
 """The name of the report's page in the folder of a grid."""
@@ -114,14 +123,51 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     if left_out := sum(run.cell_id not in own for run in attempts):
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
-    request = replace(request, these_machines=options.these_machines or request.these_machines)
+    request, attempts = _changed(request, attempts, options)
     report = from_attempts(
         attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
     )
+    if options.target.startswith(MEAN) and (target := as_fraction(request.target)):
+        measured, _ = measure_all(attempts, request)
+        report = replace(report, answer=replace(report.answer, means=tuple(means(measured, target))))
     status = replace(report.answer.status, is_own=grid.is_folder)
     if grid.history and grid.history.unread:  # in front of the answer, as it could be a different one
         status = replace(status, repeats=(*status.repeats, f"The grid has damaged files: {grid.history.unread}"))
     return replace(report, answer=replace(report.answer, status=status))
+
+
+def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptions) -> tuple[GridRequest, list[Run]]:
+    """Return a request and its runs with the metric, the target, the configurations and the unit that a user chose.
+
+    Raises:
+        UsageError: no run has the metric or the target's, or no configuration has the values.
+    """
+    metrics = dict.fromkeys(name for run in attempts for name in run.epochs.names("metrics"))
+    target, metric = request.target, options.metric or request.metric
+    if options.target:
+        match = _TARGET.fullmatch(options.target)
+        if match is None:
+            raise UsageError(f"target: {options.target!r} is not like val/loss<=3.28, or 'mean val/loss<=3.28'")
+        name, sign, bound = match.groups()
+        target = Target(name, *((float(bound), None) if sign == ">=" else (None, float(bound))))
+        metric = options.metric or name
+    for asked, name in (("metric", options.metric), ("target", target.metric if options.target and target else "")):
+        if name and name not in metrics:
+            hint = nearest(name, metrics) if metrics else "none has a metric"
+            raise UsageError(f"{asked}: no run has {name}; {hint}")
+    where = options.where
+    pairs = list(where.items()) if isinstance(where, Mapping) else [text.partition("=")[::2] for text in where]
+    wanted: dict[str, list[Any]] = {}
+    for written, value in pairs:
+        axis = written if any(written in cell.axes for cell in request.cells) else f"{PARAM}{written}"
+        listed = value if isinstance(value, (list, tuple)) else [value]
+        wanted.setdefault(axis, []).extend(_values(request, {axis: one}, "where")[axis] for one in listed)
+    cells = [cell for cell in request.cells if all(cell.axes.get(axis) in values for axis, values in wanted.items())]
+    if not cells:
+        raise UsageError(f"where: {request.name} has no configuration with all of {', '.join(wanted)}")
+    runs = [run.whole() if options.whole_runs else run for run in attempts]
+    these_machines = options.these_machines or request.these_machines
+    return replace(request, metric=metric, target=target, cells=cells, these_machines=these_machines), runs
 
 
 def history_warnings(history: GridHistory) -> list[str]:
@@ -149,8 +195,8 @@ def _baseline_in(baseline: str | Mapping[str, Any] | Iterable[str]) -> dict[str,
     return {left.strip() if equals else "device": (right if equals else left).strip() for left, equals, right in pairs}
 
 
-def _values(request: GridRequest, baseline: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a baseline with the grid's own values.
+def _values(request: GridRequest, baseline: Mapping[str, Any], option: str = "baseline") -> dict[str, Any]:
+    """Return a baseline, or what a different option names, with the grid's own values.
 
     Raises:
         UsageError: the grid has no such axis or value; the message names the nearest one.
@@ -160,29 +206,32 @@ def _values(request: GridRequest, baseline: Mapping[str, Any]) -> dict[str, Any]
         known = [cell.axes[axis] for cell in request.cells if axis in cell.axes]
         if not known:
             axes = list(dict.fromkeys(axis for cell in request.cells for axis in cell.axes))
-            raise UsageError(f"baseline: {request.name} has no axis {axis}; {nearest(axis, axes)}")
+            raise UsageError(f"{option}: {request.name} has no axis {axis}; {nearest(axis, axes)}")
         found = next((each for each in known if each == value or is_written(str(value), each)), None)
         if found is None:
             texts = list(dict.fromkeys(map(str, known)))
-            raise UsageError(f"baseline: {request.name} has no {axis} {value}; {nearest(str(value), texts)}")
+            raise UsageError(f"{option}: {request.name} has no {axis} {value}; {nearest(str(value), texts)}")
         values[axis] = found
     return values
 
 
-def one_grid(sources: Sequence[str], results: Path, grid: str | None = None) -> GridSource:
+def one_grid(
+    sources: Sequence[str], results: Path, grid: str | None = None, axis: Mapping[str, str] | Sequence[str] = ()
+) -> GridSource:
     """Load the one grid of which one or several sources have results.
 
     Args:
         sources: grid files, names of grids in the results folder, or sources that `raybench.load` reads.
         results: the results folder.
         grid: the grid if the sources have several.
+        axis: regular expressions of axes in the names and texts of logs, by name or as `NAME=REGEX`.
 
     Raises:
         UsageError: a source cannot be read, or they are of several grids; the message lists them.
         StoreError: an MLflow store cannot be reached or used.
     """
     named = [str(folder_of(source, results) or source) for source in sources]
-    grids = load_grids(named, grid, "all")
+    grids = load_grids(named, grid, "all", axis)
     where = ", ".join(map(redact, sources))
     if len(grids) > 1:
         names = sorted(each.name or "" for each in grids)

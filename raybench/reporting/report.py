@@ -88,6 +88,7 @@ def as_json(report: Report) -> str:
         "verdict": words.verdict(answer),
         "status": words.status_sentences(answer),
         "best": [str(text) for text in words.best_texts(answer)],
+        "means": words.mean_sentences(answer),
         "scaling": list(words.scaling_sentences(answer)),
         "trust": words.trust_sentence(answer),
         "cautions": [words.caution_text(each) for each in answer.trust.cautions],

@@ -41,7 +41,11 @@ def _blocks(answer: Answer, width: int, full: bool, after_run: str) -> Iterator[
     """Yield the parts of the report, which empty lines separate."""
     more = f"`{after_run} --full`" if after_run else "--full"
     yield wrapped(words.status_sentences(answer), width, "yellow")
-    yield wrapped([*map(str, words.best_texts(answer)), *words.scaling_sentences(answer)], width, "bold")
+    yield wrapped(
+        [*map(str, words.best_texts(answer)), *words.mean_sentences(answer), *words.scaling_sentences(answer)],
+        width,
+        "bold",
+    )
     yield list(_effects(answer, width, full, more))
     yield list(_configurations(answer, width, full, more))
     yield list(table_lines(columns, width)) if (columns := machine_columns(answer)) else []

@@ -303,7 +303,7 @@ class CriterionWords(NamedTuple):
 
 
 CRITERIA = {
-    Criterion.QUALITY: CriterionWords("best {metric} {budget}", "Best in budget", "{metric}"),
+    Criterion.QUALITY: CriterionWords("best {metric}{budget}", "Best in budget", "{metric}"),
     Criterion.FASTEST: CriterionWords("fastest{of}", "Faster", "speed"),
     Criterion.KEEPS_QUALITY: CriterionWords("fastest within {loss} of the best {metric}", "Faster", "speed"),
     Criterion.FIRST_TO_TARGET: CriterionWords("first to {target}", "Faster", "time to the target"),
@@ -373,10 +373,12 @@ def best_texts(answer: Answer) -> list[BestText]:
 def verdict(answer: Answer) -> str:
     """The verdict of the answer: Faster, Best in budget, Equal, Undecided or One run each; empty without one."""
     first = next((each for each in answer.best if each.verdict), None)
-    return _verdict(first) if first and not answer.decision else ""
+    return _verdict(answer, first) if first and not answer.decision else ""
 
 
-def _verdict(best: Best) -> str:
+def _verdict(answer: Answer, best: Best) -> str:
+    if best.verdict is Verdict.BETTER and Criterion.QUALITY in best.ratios and not answer.budget:
+        return "Better"
     if best.verdict is Verdict.BETTER:
         return CRITERIA[next(iter(best.ratios))].verdict
     return str(best.verdict or "").capitalize()
@@ -417,12 +419,12 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
         "loss": loss + (f" point{'' if loss == '1' else 's'}" if is_accuracy(answer.metric) else "%"),
         "priced": " of those with a price" if any(each.price_per_hour is None for each in ranked) else "",
         "metered": " of those measured" if any(each.energy_j is None for each in ranked) else "",
-        "budget": " ".join(f"{WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget)
+        "budget": "".join(f" {WITHIN[name]} {budget_text(answer.budget, answer.currency)}" for name in answer.budget)
         + (" (compilation excluded)" if answer.excludes_compilation else ""),
     }
     roles = [CRITERIA[criterion].role.format(**terms) for criterion in best.ratios]
     if best.other is None:
-        only = {Criterion.QUALITY: "{metric} {budget}"}
+        only = {Criterion.QUALITY: "{metric}{budget}"}
         only |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
         roles = [text] if (text := only.get(next(iter(best.ratios)), "").format(**terms)) else []
     role = join_words(roles) + (" of those timed" if untimed and roles else "")
@@ -442,14 +444,14 @@ def _best_text(answer: Answer, best: Best, is_first: bool) -> BestText:
         chance = " in these runs" if best.verdict is None and len(ranked) > 1 else ""
         name = f"{role[:1].upper()}{role[1:]}{place}{chance}: {named}:" if role else f"{named}:"
     elif best.verdict is Verdict.BETTER:
-        name = f"{_verdict(best)}{place}: {named}{'' if role == 'fastest' else f', {role}'}:"
+        name = f"{_verdict(answer, best)}{place}: {named}{'' if role == 'fastest' else f', {role}'}:"
     elif best.verdict is Verdict.EQUAL:
         margin = "1 point" if Criterion.QUALITY in best.ratios else percent(EQUAL_RATIO - 1)
-        name = f"{_verdict(best)}{place}: {sides} differ by less than {margin} in {quantity}."
+        name = f"{_verdict(answer, best)}{place}: {sides} differ by less than {margin} in {quantity}."
         text = f"{named}: {text}"
     else:  # an order that noise may have made is not stated as a fact
         about = "" if is_first or not rivals else f" in {quantity}"
-        name = f"{_verdict(best)}{place}{about}{f' between {sides}' if rivals else ''}:"
+        name = f"{_verdict(answer, best)}{place}{about}{f' between {sides}' if rivals else ''}:"
         text = f"{named}, {role}{'' if best.verdict is Verdict.ONE_RUN else ' in these runs'}: {text}"
     ties = names_text([names[index] for index in best.indistinguishable if index not in rivals])
     rest = [f"Not compared, because epochs are too short to be timed: {names_text(untimed)}."] if untimed else []
@@ -476,7 +478,7 @@ def speed_text(answer: Answer, configuration: Configuration) -> str:
     """Speed with its unit: 12,300 examples/s; 0.43 s per epoch if nothing is counted; empty if unknown."""
     if configuration.rate:
         return f"{rate_number(configuration.rate.value)} {answer.unit.counted}/s"
-    unit = f"{answer.unit.label}{' with its start-up' if answer.unit.name == 'run' else ''}"
+    unit = f"{answer.unit.label}{' with its start-up' if answer.unit.name == 'run' and answer.clock else ''}"
     return f"{seconds_text(configuration.seconds.value)} per {unit}" if configuration.seconds else ""
 
 
@@ -698,6 +700,20 @@ def effects_note(answer: Answer) -> str:
 
 
 # Amounts of hardware
+
+
+def mean_sentences(answer: Answer) -> list[str]:
+    """Whether the mean of the runs of each configuration reaches the target, with the p of a one-sided t-test."""
+    made = []
+    for each in answer.means:
+        text = "reaches" if each.is_reached else "does not reach"
+        p = "" if each.p is None else f" (one-sided p = {each.p:.2g})"
+        text += f" {target_text(answer.target)}" if answer.target else ""
+        text += f"{'' if each.is_shown or not each.is_reached else ', but not significantly'}{p}"
+        name = name_of(answer, each.configuration)
+        mean = f"the mean of {each.runs} runs, {each.mean:.6g}," if each.runs > 1 else f"one run, {each.mean:.6g},"
+        made.append(f"{name}: {mean} {text}.")
+    return made
 
 
 def scaling_sentences(answer: Answer) -> list[str]:

@@ -39,7 +39,7 @@ from raybench.core.settings import TRAINING as SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.results import columns as c
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column, number, stored, text
-from raybench.results.epoch import QUANTITIES, Combine, Epoch, Quantity, is_steady
+from raybench.results.epoch import QUANTITIES, UNITS, Combine, Epoch, Quantity, is_steady
 from raybench.results.epochs import Epochs
 from raybench.results.output_clock import OutputClock
 from raybench.results.parsing import mapping_in, number_in, text_in
@@ -58,6 +58,7 @@ ACCURACY = "val/accuracy"
 
 SHORT_EPOCH_S = 0.05  # least seconds of an epoch that the arrival of a program's output can time
 DISTINCT = 3  # fewest different numbers that are the same in two runs by no coincidence
+OF_A_TABLE = "table"  # the clock of runs that a table gives as a whole
 
 
 def price_of(seconds: float | None, per_hour: float | None) -> float | None:
@@ -151,8 +152,8 @@ class Run:
         roofline: measured peaks of its device and cost of its model (`raybench.checks.roofline`); empty if there was no
             measurement.
         all_reduce: the network's rate between its nodes (`raybench.checks.all_reduce`); empty without several nodes.
-        clock: what timed its epochs: `trial`, or of a command also `output`, `program` or `run`
-            (`raybench.workloads.command.Command`); empty if it is not known.
+        clock: what timed its epochs: `trial`, `table` (whose row is a whole run), or of a command also `output`,
+            `program` or `run` (`raybench.workloads.command.Command`); empty if it is not known.
         command: the command as it was started, `matched`: the first line that each of its patterns matched, and
             `unmatched`: a message for each that matched none.
         output_clock: the lines that count a command's work (`raybench.results.output_clock`); None without a command.
@@ -342,9 +343,14 @@ class Run:
         return last if last and last.counts and is_steady(last.epoch, self.warmup_epochs, self.gaps) else None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether its only epoch is the whole run, of which no part was timed."""
+        return self.clock in ("run", OF_A_TABLE)
+
+    @property
     def is_timed_by_warmup(self) -> bool:
         """Whether its times are of a warm-up epoch because there is no other."""
-        return bool(self.epochs) and not self.steady and not self._partial_epoch and self.clock != "run"
+        return bool(self.epochs) and not self.steady and not self._partial_epoch and not self.is_whole
 
     @property
     def is_too_short(self) -> bool:
@@ -455,6 +461,15 @@ class Run:
     def stops(self) -> bool:
         """Whether it stops at its target, which its last accuracy then only confirms."""
         return bool(self.cell.stop_at_target)
+
+    def whole(self) -> Run:
+        """Return the same run with one epoch, of its whole training, and its last metrics."""
+        if not self.epochs:
+            return self
+        columns: dict[str, Sequence[Any]] = {name: [value] for name, value in self.last_metrics.items()}
+        columns |= {f"{UNITS}{unit}": [sum(self.epochs.counts(unit))] for unit in self.epochs.names("units")}
+        columns |= {"epoch": [1], "train_s": [self.epochs_s], "examples": [sum(self.epochs.column("examples")) or None]}
+        return self.changed(epochs=Epochs.of_columns(columns), clock=OF_A_TABLE, gaps=())
 
     def epochs_to(self, target: Target | None) -> Epochs:
         """Return the epochs up to the first one that reaches a target; empty if none does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,8 @@ from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
 from raybench.results.run_table import Run, latest
 from raybench.sources import epochs_csv
+from raybench.sources.logs import is_log, load_logs
+from raybench.sources.rows import Repeats
 from raybench.tracking.store import downloaded, is_store, store_from_uri
 
 TWO_SCRIPTS = "raybench run -- python OLD.py --vs python NEW.py"
@@ -48,6 +50,7 @@ def load_grids(
     source: str | Path | Sequence[str | Path],
     grid: str | None = None,
     attempts: Attempts = "latest",
+    axis: Mapping[str, str] | Sequence[str] = (),
 ) -> list[GridSource]:
     """Load the grids of one or several sources; results of one grid in several sources are those of one grid.
 
@@ -62,8 +65,9 @@ def load_grids(
     sources = [str(source)] if isinstance(source, (str, Path)) else list(map(str, source))
     if not sources:
         raise UsageError("load: there is no source; name at least one")
+    axes = dict(axis) if isinstance(axis, Mapping) else dict(text.partition("=")[::2] for text in axis)
     listed: list[Run] = []
-    repeats: epochs_csv.Repeats = {}
+    repeats: Repeats = {}
     folders: dict[str, list[Path]] = {}
     with ExitStack() as stack:
         for each in sources:
@@ -71,12 +75,15 @@ def load_grids(
                 if user_path(each).suffix.lower() == ".csv" and user_path(each).is_file():
                     listed += epochs_csv.load_csv(user_path(each), repeats)
                     continue
+                if not has_results(user_path(each)) and not grids_in(user_path(each)) and _is_log(user_path(each)):
+                    listed += load_logs(user_path(each), axes, repeats)
+                    continue
                 for folder in _folders(each, grid, stack):
                     folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
                 raise UsageError(f"{redact(each)}: cannot be read: {error.strerror or error}") from None
         grids = _by_grid(listed) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
-    if all(user_path(each).is_dir() for each in sources):
+    if folders and all(user_path(each).is_dir() for each in sources):
         grids = [replace(each, is_folder=True) for each in grids]
     if grid is not None:
         known = [each.name for each in grids if each.name]
@@ -128,6 +135,11 @@ def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
     kind = "no results of raybench in it" if path.is_dir() else "is not a source of results"
     kind += f"; to compare two scripts: {TWO_SCRIPTS}" if path.suffix == ".py" else ""
     raise UsageError(f"{source}: {kind if path.exists() else 'there is no such file or folder'}")
+
+
+def _is_log(path: Path) -> bool:
+    """Return whether a path is a log of others, or a folder with some."""
+    return any(map(is_log, path.rglob("*"))) if path.is_dir() else path.is_file() and is_log(path)
 
 
 def _by_grid(runs: Sequence[Run]) -> list[GridSource]:

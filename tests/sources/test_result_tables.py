@@ -238,7 +238,7 @@ def test_invalid_source_is_one_line(tmp_path):
     with pytest.raises(UsageError, match="no results of raybench in it"):
         raybench.load(tmp_path)
     (tmp_path / "notes.txt").write_text("hello\n")
-    with pytest.raises(UsageError, match=r"notes\.txt: is not a source of results"):
+    with pytest.raises(UsageError, match=r"notes\.txt:2:1: no line counts epochs or steps"):
         raybench.load(tmp_path / "notes.txt")
     with pytest.raises(UsageError, match="attempts: did you mean latest"):
         raybench.load(tmp_path, attempts="lates")

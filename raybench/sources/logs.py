@@ -1,0 +1,156 @@
+"""Logs of others: each file is a run, and what differs between the names of files, or their settings, is an axis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from raybench.core.settings import PARAM
+from raybench.errors import FileError, UsageError
+from raybench.results.run_table import Run
+from raybench.sources import mlperf, program_log, table, tensorboard, trainer_state
+from raybench.sources.rows import Log, NoLog, Repeats
+
+TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
+"""Endings of the names of files that a program's output is kept in."""
+
+_REPEATED = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{12,}|\d{4}-\d\d-\d\d|\d{8,}|events\.out\.tfevents\S*"
+    r"|(?:result|seed|run|repeat|rep|trial|try|rank|v|r|s)?[-_=]?\d+(?=$|[-_. ])",
+    re.IGNORECASE,
+)
+"""Parts of the name of a file that tell repeats apart: ids, dates, numbers, seeds."""
+
+_NAMED = re.compile(r"([A-Za-z]+(?:_[A-Za-z]+)*)[=_-]?(\d+(?:\.\d+)?(?:e-?\d+)?)")
+_SEEDS = re.compile(r"(?:result|seed|run|repeat|rep|trial|try|rank|v|r|s|step|checkpoint|job|gpu)", re.IGNORECASE)
+_SETTING = re.compile(r"--?([A-Za-z][\w.-]*)[= ]([^\s,=]+)|\b([A-Za-z]\w*)[:=]([^\s,:=]+)")
+_NO_SETTING = re.compile(r".*(?:id|pid|port|time|date|host|path|dir|file|url|rank|seed|save|log|name|output)s?", re.I)
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file may be a log that this module reads."""
+    if path.name.startswith(tensorboard.PREFIX) or path.name == trainer_state.NAME:
+        return True
+    if path.suffix.lower() not in {*TEXTS, ".csv"} or path.name.startswith(".") or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b"\0" not in file.read(1 << 14)
+
+
+def load_logs(path: Path, axes: Mapping[str, str], known: Repeats) -> list[Run]:
+    """Load the run of a log, or those of all logs in a folder.
+
+    Args:
+        axes: regular expressions by the name of an axis, whose first group is its value, in the path or the text.
+        known: the repeats in other files; those of these are added.
+
+    Raises:
+        FileError: a file is damaged; of a folder one that holds no log is left out, with a warning.
+        UsageError: no file of a folder is a log, or no run has an axis.
+    """
+    files = [file for file in sorted(path.rglob("*")) if is_log(file)] if path.is_dir() else [path]
+    states = trainer_state.last_states(file for file in files if file.name == trainer_state.NAME)
+    events = {file.parent: file.parent for file in files if file.name.startswith(tensorboard.PREFIX)}
+    logs: list[Log] = []
+    left_out: list[FileError] = []
+    clock = None
+    for file in (*(file for file in files if file.name != trainer_state.NAME and file.parent not in events), *states):
+        try:
+            if file.name == trainer_state.NAME:
+                logs.append(trainer_state.read(file))
+            elif file.suffix.lower() == ".csv":
+                logs.append(table.read_log(file))
+            elif mlperf.MARK in file.read_text(encoding="utf-8", errors="replace"):
+                logs.append(mlperf.read(file))
+            else:
+                log, clock = program_log.read(file, clock)
+                logs.append(log)
+        except NoLog as error:
+            left_out.append(error)
+    logs += [tensorboard.read(folder) for folder in events]
+    if not logs:
+        raise left_out[0] if left_out else UsageError(f"{path}: no log in it")
+    names = [_name(log.path, path) for log in logs]
+    values = (
+        [_said(log, name, axes) for log, name in zip(logs, names, strict=True)] if axes else _differences(logs, names)
+    )
+    runs: list[Run] = []
+    for log, name, own in zip(logs, names, values, strict=True):
+        log.values = {"trial": name, **log.values, **{f"{PARAM}{axis}": value for axis, value in own.items()}}
+        runs += log.table().load(known, path.stem)
+    if left_out:
+        listed = ", ".join(str(error.problems[0].file) for error in left_out[:3])
+        text = f"{len(left_out)} files without lines that count epochs or steps were left out: {listed}"
+        runs[0] = replace(runs[0], warnings=[text])
+    return runs
+
+
+def _name(file: Path, folder: Path) -> str:
+    """Return the path of a run in its folder, without the ending."""
+    if file == folder:
+        return file.stem
+    name = file.relative_to(folder).as_posix()
+    return (
+        name.removesuffix(file.suffix)
+        if file.suffix.lower() in {*TEXTS, ".csv"}
+        else name.removesuffix(f"/{file.name}")
+    )
+
+
+def _said(log: Log, name: str, axes: Mapping[str, str]) -> dict[str, str | float]:
+    values: dict[str, str | float] = {}
+    for axis, pattern in axes.items():
+        match = re.search(pattern, name) or re.search(pattern, log.text)
+        if match is None:
+            raise UsageError(f"--axis {axis}: {pattern!r} is neither in the name nor in the text of {log.path}")
+        values[axis] = _number(match[1] if match.re.groups else match[0])
+    return values
+
+
+def _differences(logs: Sequence[Log], names: Sequence[str]) -> list[dict[str, str | float]]:
+    """Return what differs between the names of files and, if nothing does, between the settings that they print."""
+    values: list[dict[str, str | float]] = [{} for _ in logs]
+    if all("device" in log.values for log in logs):
+        return values
+    named = [
+        {own[0]: _number(own[1]) for own in _NAMED.findall(name) if not _SEEDS.fullmatch(own[0].rpartition("_")[2])}
+        for name in names
+    ]
+    if len({_REPEATED.sub("", _NAMED.sub(r"\1", name)) for name in names}) == 1:  # they differ in numbers alone
+        values = _varied(named)
+    if any(values):
+        return values
+    stems = [re.sub(r"[-_. ]+$|^[-_. ]+", "", _REPEATED.sub("", name)).replace("/", " ").strip() for name in names]
+    values = _varied([{"log": stem} for stem in stems])
+    return values if any(values) or not all(log.text for log in logs) else _varied(list(map(_settings, logs)))
+
+
+def _settings(log: Log) -> dict[str, str | float]:
+    """Return the settings in the first lines of a log: lines of nothing but names and values."""
+    settings: dict[str, str | float] = {}
+    for line in log.text[:200_000].split("\n"):
+        pairs = _SETTING.findall(line)
+        if pairs and not re.sub(r"[\s,|\\]+", "", _SETTING.sub("", line)) and "step" not in line[:6]:
+            for pair in pairs:
+                name, value = pair[:2] if pair[0] else pair[2:]
+                if not _NO_SETTING.fullmatch(name):
+                    settings.setdefault(name, _number(value))
+    return settings
+
+
+def _varied(values: Iterable[Mapping[str, str | float]]) -> list[dict[str, str | float]]:
+    """Keep what differs between runs."""
+    rows = list(values)
+    axes = [
+        axis for axis in dict.fromkeys(axis for row in rows for axis in row) if len({row.get(axis) for row in rows}) > 1
+    ]
+    return [{axis: row[axis] for axis in axes if axis in row} for row in rows]
+
+
+def _number(text: str) -> str | float:
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        return text

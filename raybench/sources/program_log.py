@@ -1,0 +1,108 @@
+"""The log of a program, read as the output of a command that raybench runs is, by the times in its lines.
+
+Its own clock of training counts first (`train_time:1230ms`), then the times of its steps (`dt: 90.1ms`), a total in
+minutes, and the date and time at the beginning of lines. Without any of them only its metrics are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+from raybench.core.ledger import NANO
+from raybench.errors import Problem
+from raybench.output.epochs import Course, Output, State
+from raybench.output.transcript import Transcript
+from raybench.results.output_clock import OutputClock
+from raybench.sources.rows import Log, NoLog
+
+_NAMES = r"(?:train(?:ing)?_time|total[ _](?:training[ _])?time|(?:time_)?elapsed(?:[ _]time)?)[:=\s]+"
+_NUMBER, _END = r"(\d+(?:\.\d+)?) ?", r"(?![\w.])"
+_TOTAL = re.compile(f"{_NAMES}{_NUMBER}(ms|s|sec)?{_END}", re.IGNORECASE)
+_MINUTES = re.compile(f"{_NAMES}{_NUMBER}(m|min){_END}", re.IGNORECASE)
+_STEP = re.compile(rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NUMBER}(ms|s){_END}", re.IGNORECASE)
+_DATE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d+))?")
+_COUNT = re.compile(r"(?:^|\W)(?:step|iter(?:ation)?)\W*(\d+)", re.IGNORECASE)
+_LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
+_LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
+
+
+def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock]:
+    """Read the log of one run.
+
+    Args:
+        clock: the lines that count the work in another log of the same program.
+
+    Raises:
+        NoLog: no line of it counts epochs or steps.
+    """
+    text = path.read_text(encoding="utf-8", errors="replace")
+    lines = [
+        _LLM_C.sub(lambda match: f"step: {match[1]} {_LLM_C_NAMES[match[2]]}: ", line) for line in text.split("\n")
+    ]
+    kind, times = _stamps(lines)
+    transcript, begin = Transcript({}), next((row for row, line in enumerate(lines) if kind and kind.search(line)), 0)
+    for line, at_s in zip(lines[begin:], times[begin:], strict=True):  # what is before may be the program's own text
+        transcript.add(1, f"{line}\n".encode(), round(at_s / NANO))
+    ended = round(times[-1] / NANO) + 1
+    output = Output(transcript, clock, ended)
+    if clock and not output.course(0, ended).epochs[1:]:
+        output = Output(transcript, None, ended)  # it is of another program
+    course = output.course(0, ended)
+    if course.is_whole and len(course.epochs) < 2:
+        raise NoLog([Problem(str(path), len(lines), 1, "", "no line counts epochs or steps")])
+    rest = output.rest(course)
+    course.epochs += [rest] if rest else []
+    names = dict.fromkeys(name for epoch in course.epochs for name in epoch.metrics)
+    columns = {
+        name: [epoch.metrics.get(name) for epoch in course.epochs] for name in names if not name.startswith("speed")
+    }
+    columns["epoch"] = list(range(1, len(course.epochs) + 1))
+    if rest:
+        columns["partial"] = [epoch is rest for epoch in course.epochs]
+    if kind is not None:
+        columns["train_s"] = list(_seconds(course, is_training_alone=kind is not _DATE))
+    return Log(path, columns, text), output.clock
+
+
+def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
+    """Return what the times of lines are from, and those of all lines; without any, a line takes a second."""
+    for kind in (_TOTAL, _STEP, _MINUTES, _DATE):
+        matches = [kind.search(line) for line in lines]
+        if sum(map(bool, matches)) < 2:
+            continue
+        times, at_s, count = [], 0.0, 0
+        begin: float | None = None
+        for line, match in zip(lines, matches, strict=True):
+            if match and kind is _DATE:
+                moment = datetime.fromisoformat(match[1]).timestamp() + float(f"0.{match[2] or 0}")
+                begin = moment if begin is None else begin
+                at_s = moment - begin
+            elif match:
+                value = float(match[1]) * _SECONDS[(match[2] or "").lower()]
+                number = _COUNT.search(line)
+                steps = max(1, int(number[1]) - count) if number and count else 1
+                at_s = at_s + steps * value if kind is _STEP else max(at_s, value)
+                count = int(number[1]) if number else count
+            times.append(at_s)
+        if times[-1] > 0:
+            return kind, times
+    return None, [float(number) for number in range(len(lines))]
+
+
+def _seconds(course: Course, is_training_alone: bool) -> Iterator[float]:
+    """Yield the seconds of each epoch; those of its evaluation too if the program's clock leaves it out."""
+    begin = next(at for at, state in course.moments if state is State.TRAINING)
+    ends = [begin, *(epoch.end for epoch in course.epochs)]
+    moments = [*course.moments, (ends[-1], State.OTHER)]
+    for start, end in pairwise(ends):
+        parts = (
+            min(end, until) - max(start, at)
+            for (at, state), (until, _) in pairwise(moments)
+            if state is State.TRAINING and at < end and until > start
+        )
+        yield round((end - start if is_training_alone else sum(parts)) * NANO, 6)

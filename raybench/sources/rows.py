@@ -1,0 +1,271 @@
+"""Rows of any source as runs: a row is an epoch, with the columns of `raybench.sources.epochs_csv`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from raybench.core.identity import digest, trial_id
+from raybench.core.job import MOST_FRACTION
+from raybench.core.settings import PARAM
+from raybench.core.status import TrialStatus
+from raybench.errors import FileError, Problem, close
+from raybench.results.epoch_table import EPOCHS
+from raybench.results.epochs import Epochs
+from raybench.results.run_table import CELL, OPENING, TRIALS, Run, run_of
+
+SHOWN = 10
+"""Maximum number of problems of a file that are printed; of more, their number is."""
+
+_TARGET = ("target_metric", "target_at_least", "target_at_most")
+_BETTER = ("lower_is_better", "higher_is_better")
+_WHICH = {*CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
+"""Columns that tell trials apart if there is no column `trial`."""
+OF_TRIALS = {
+    *(*_WHICH, *_TARGET, *_BETTER, *OPENING),
+    *("trial", "status", "started", "metric", "price_per_hour", "wall_s", "template_import_s"),
+}
+OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
+OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
+"""Format of raybench's own trial names, which contain cell and repeat."""
+
+KNOWN: Mapping[str, str] = {
+    column.name: column.dtype for column in (*TRIALS, *EPOCHS) if column.name in OF_TRIALS | OF_EPOCHS
+}
+"""The types of all columns but those of metrics and counts."""
+
+TIMES = ("train_s", "epoch_s", "elapsed_s")
+"""Columns for the time of an epoch, in order of preference."""
+
+Repeats = dict[str, dict[int, tuple[Path, str, int, str | None]]]
+"""The file, the name, the line and the host of the trial of each repeat, by cell."""
+
+
+def is_of_trial(name: str) -> bool:
+    """Return whether a column has one value for a trial, as its settings and the user's own parameters have."""
+    return name in OF_TRIALS or name.startswith(PARAM)
+
+
+class NoLog(FileError):
+    """A file in which no line counts epochs or steps."""
+
+
+@dataclass
+class Log:
+    """A run that others have logged.
+
+    Attributes:
+        columns: those of its epochs, by name; without a column of `TIMES` no time is known.
+        text: what its program has printed, in which settings are looked for; empty if `values` has them.
+        values: its columns of a trial.
+    """
+
+    path: Path
+    columns: Mapping[str, Sequence[Any]]
+    text: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def table(self) -> Table:
+        """Return its rows."""
+        size = len(self.columns["epoch"])
+        return Table(self.path, {**self.columns, **{name: [value] * size for name, value in self.values.items()}})
+
+
+@dataclass
+class _Trial:
+    """The rows of a trial, in the order of its epochs, and the values of its columns."""
+
+    rows: list[int]
+    values: dict[str, Any]
+
+
+class Table:
+    """The rows of one file, which collects its problems; it works on whole columns, as a file may have many lines.
+
+    Attributes:
+        names: of the columns; those of `columns` by name, and the line of the file that each row is from.
+        problems: with line and column; nothing is checked further after a step that has found one.
+    """
+
+    def __init__(self, path: Path, columns: Mapping[str, Sequence[Any]] | None = None) -> None:
+        self.path = path
+        self.problems: list[Problem] = []
+        self.columns: dict[str, Sequence[Any]] = dict(columns or {})
+        self.names: list[str] = [*self.columns]
+        self.lines: list[int] = []
+        self.clock = ""
+        self.time = next((name for name in TIMES if name in self.names), "")
+        self._trials: list[_Trial] = []
+
+    def problem(self, line: int, name: str, message: str) -> None:
+        """Add a problem in a column of a line."""
+        column = self.names.index(name) + 1 if name in self.names else 1
+        self.problems.append(Problem(str(self.path), line, column, cut(name), message))
+
+    def load(self, known: Repeats | None = None, grid: str = "") -> list[Run]:
+        """Return the trials as runs.
+
+        Args:
+            known: the repeats in other files; those of this file are added.
+            grid: its grid, if no column names one; by default the name of the file.
+
+        Raises:
+            FileError: the rows are invalid; the message lists all problems, with line and column.
+        """
+        self.lines = self.lines or [0] * len(self.columns["epoch"])
+        runs: list[Run] = []
+        for step in (self._group, self._check_trials, self._measure):
+            if not self.problems:
+                step()
+        if not self.problems:
+            runs = list(self._runs({} if known is None else known, grid or self.path.stem))
+        if self.problems:
+            raise FileError(self.problems, SHOWN)
+        return runs
+
+    def _group(self) -> None:
+        """Find the rows of each trial."""
+        own = [name for name in self.names if is_of_trial(name)]
+        is_named = "trial" in self.names
+        which = (
+            ["grid", "trial", "attempt"]
+            if is_named
+            else [name for name in own if name in _WHICH or name.startswith(PARAM)]
+        )
+        columns = [self.columns[name] for name in which if name in self.columns]
+        keys = zip(*columns, strict=True) if columns else [()] * len(self.lines)
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for row, key in enumerate(keys):
+            groups.setdefault(key, []).append(row)
+        for rows in groups.values():
+            first, values = rows[0], {name: self.columns[name][rows[0]] for name in own}
+            if not is_named:
+                stem = self.path.stem
+                values["trial"] = f"{stem}:{self.lines[first]}" if self._trials else stem
+            for name in own:
+                for row in rows:
+                    if self.columns[name][row] != values[name]:
+                        texts = (cut(str(each)) for each in (self.columns[name][row], values[name]))
+                        conflict = f"{' here and '.join(texts)} on line {self.lines[first]}"
+                        self.problem(self.lines[row], name, f"{conflict}: a trial has one")
+            self._trials.append(_Trial(rows, values))
+
+    def _check_trials(self) -> None:
+        """Put the epochs of each trial in order, and check that they can be those of one trial."""
+        numbers, hint = self.columns["epoch"], "" if "trial" in self.names else "; add a column trial or repeat"
+        from_zero = []
+        for trial in self._trials:
+            lines: dict[int, int] = {}
+            for row in trial.rows:
+                if (line := lines.setdefault(numbers[row], self.lines[row])) != self.lines[row]:
+                    message = f"{numbers[row]} again: line {line} has this epoch of the same trial{hint}"
+                    self.problem(self.lines[row], "epoch", message)
+            from_zero += [lines[0]] if 0 in lines else []
+            trial.rows.sort(key=numbers.__getitem__)
+        if len(from_zero) == len(self._trials):
+            self.columns["epoch"] = [number + 1 for number in numbers]
+        elif from_zero:
+            self.problem(from_zero[0], "epoch", "0, and other trials of the file count from 1")
+        for trial in () if self.problems else self._trials:
+            self._check_target(trial)
+            self._check_gaps(trial)
+
+    def _check_target(self, trial: _Trial) -> None:
+        line, (metric, *bounds) = self.lines[min(trial.rows)], (trial.values.get(name) for name in _TARGET)
+        if metric is None:
+            return
+        if (bounds[0] is None) == (bounds[1] is None):
+            self.problem(line, "target_metric", "needs exactly one of target_at_least and target_at_most")
+        elif metric not in self.names:
+            hint = close(metric, self.names) or "add it"
+            self.problem(line, "target_metric", f"there is no column {cut(metric)}; {hint}")
+        else:
+            for name, bound in zip(_TARGET[1:], bounds, strict=True):
+                if bound is not None and (message := not_fraction(metric, bound)):
+                    self.problem(line, name, message)
+
+    def _check_gaps(self, trial: _Trial) -> None:
+        """Refuse missing epochs if the time of an epoch, or the time to the target, is computed from all before it."""
+        numbers = enumerate((self.columns["epoch"][row] for row in trial.rows), 1)
+        number, line = next(((n, self.lines[trial.rows[p - 1]]) for p, n in numbers if n != p), (0, 0))
+        if number and (self.time == "elapsed_s" or trial.values.get("target_metric")):
+            needs = "a target" if self.time != "elapsed_s" else "elapsed_s"
+            self.problem(line, "epoch", f"{number}, and an epoch before it is missing: {needs} needs all")
+
+    def _measure(self) -> None:
+        """Reduce the times of epochs to training alone, as far as the file has the other parts."""
+        if not self.time:
+            return
+        seconds = list(self.columns[self.time])
+        if self.time == "elapsed_s":
+            for rows in (trial.rows for trial in self._trials):
+                elapsed = [0.0, *(seconds[row] for row in rows)]
+                for row, before_s, now_s in zip(rows, elapsed, elapsed[1:], strict=False):
+                    seconds[row] = now_s - before_s
+                    if now_s < before_s:
+                        message = f"{now_s:g} after {before_s:g} in the epoch before"
+                        self.problem(self.lines[row], "elapsed_s", message)
+        for part in ("input_wait_s", "compile_s") if self.time != "train_s" else ():
+            if part in self.columns:
+                pairs = zip(seconds, self.columns[part], strict=True)
+                seconds = [own - (other or 0.0) for own, other in pairs]
+        self.columns["train_s"] = seconds if self.time == "train_s" else [round(max(0.0, s), 9) for s in seconds]
+
+    def _runs(self, known: Repeats, grid: str) -> Iterator[Run]:
+        """Yield the trials as runs; adds a problem for each repeat that two trials of a cell claim."""
+        numbers = sorted({number for each in self._trials if (number := each.values.get("repeat")) is not None})
+        columns = {name: own for name, own in self.columns.items() if name in OF_EPOCHS or "/" in name}
+        losses = [own for name, own in columns.items() if name.endswith("/loss")]
+        joules = columns.get("energy_j", ())
+        cells: dict[tuple[Any, ...], str] = {}
+        for trial in self._trials:
+            values, rows = trial.values, trial.rows
+            is_diverged = any(own[rows[-1]] != own[rows[-1]] for own in losses)
+            values["grid"] = values.get("grid") or grid
+            values["status"] = values.get("status") or (TrialStatus.DIVERGED if is_diverged else TrialStatus.COMPLETED)
+            epochs = Epochs.of_columns({name: [own[row] for row in rows] for name, own in columns.items()})
+            energies = {columns["epoch"][row]: joules[row] for row in rows if joules and joules[row] is not None}
+            run = run_of(values, epochs, energies)
+            run.clock = self.clock
+            if not OWN_NAME.fullmatch(run.trial):
+                identity = id(run.cell), run.profile, run.grid
+                if identity not in cells:
+                    tree = {"cell": run.cell.to_json(), "device": run.profile, "grid": run.grid}
+                    cells[identity] = digest(tree)
+                cell = cells[identity]
+                run.name, run.trial = (
+                    run.trial,
+                    trial_id(cell, self._repeat(trial, known.setdefault(cell, {}), numbers)),
+                )
+            yield run
+
+    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]) -> int:
+        """Return the repeat number of a trial in its cell."""
+        host = trial.values.get("host")
+        own = self.path, trial.values["trial"], self.lines[min(trial.rows)], host
+        repeat, free = trial.values.get("repeat"), max(known, default=-1) + 1
+        same = (number for number, each in known.items() if each[:2] == own[:2])
+        number = next(same, free) if repeat is None else numbers.index(repeat)
+        if number in known and (known[number][0], known[number][3]) != (self.path, host):
+            number = free  # hosts may count their repeats alike
+        _, name, line, _ = known.setdefault(number, own)
+        if name != own[1]:
+            message = f"{repeat} again: trial {cut(repr(name))} on line {line} has it, and the same settings"
+            self.problem(own[2], "repeat", message)
+        return number
+
+
+def not_fraction(metric: str, number: float) -> str:
+    """Return why a number cannot be the value of a metric, if it is an accuracy; empty if it can."""
+    if not metric.endswith("/accuracy") or 0 <= number <= MOST_FRACTION:
+        return ""
+    share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
+    return f"{number:g} is not a fraction from 0 to 1{share}"
+
+
+def cut(text: str) -> str:
+    """Return a text, or its beginning."""
+    return text if len(text) <= 40 else f"{text[:39]}…"

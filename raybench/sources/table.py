@@ -1,0 +1,152 @@
+"""CSV files of others: a line per run with any columns, an export of Weights & Biases, or Lightning's `metrics.csv`.
+
+Of a line per run, columns with the names of raybench's tables are those; names with the word of a metric are metrics,
+and the first one that is a time is the time of the run. Of the others those whose values differ between lines, and
+repeat, are axes: `params.NAME`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from raybench.core.settings import PARAM
+from raybench.errors import FileError, Problem
+from raybench.output.metrics import slots_in
+from raybench.results.epoch_table import EPOCHS
+from raybench.results.run_table import OF_A_TABLE, TRIALS
+from raybench.sources.epochs_csv import ALIASES, CsvTable, as_parameters, value_of
+from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, Log, NoLog, Table
+
+_UNITS = {"ms": 1e-3, "min": 60.0, "minutes": 60.0, "m": 60.0, "h": 3600.0, "hours": 3600.0}
+_TIME = re.compile(
+    r"epochs_s|(?:train|training|total|wall|run|elapsed|epoch)?_?(?:time|seconds|duration|runtime|s)"
+    r"(?:_?(?P<unit>ms|s|sec|seconds|m|min|minutes|h|hours))?|(?P<alone>minutes|hours)",
+    re.IGNORECASE,
+)
+_COMPUTED = {column.name for column in (*TRIALS, *EPOCHS)} | {"cell"}
+
+
+def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
+    """Return the rows of a CSV file.
+
+    Args:
+        texts: the values of its lines.
+
+    Raises:
+        FileError: no column is a time or a metric.
+    """
+    columns = {name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)}
+    if not texts:
+        raise FileError([Problem(str(file.path), 1, 1, "", "no run in it")])
+    if {"_runtime", "_timestamp"} & columns.keys() or {"epoch", "step"} <= columns.keys():
+        return _history(file.path, columns).table()
+    first: dict[str, int] = {}
+    for line, name in zip(file.lines, columns.get("trial", ()), strict=False):
+        if first.setdefault(name, line) != line and "attempt" not in columns:
+            file.problem(line, "trial", f"{name} again, as on line {first[name]}; lines of epochs need a column epoch")
+    if file.problems:
+        raise FileError(file.problems, SHOWN)
+    table = Table(file.path, _of_runs(file.path, columns))
+    table.lines, table.clock = file.lines, OF_A_TABLE
+    return table
+
+
+def read_log(path: Path) -> Log:
+    """Read a CSV file of one run, with lines of epochs or steps.
+
+    Raises:
+        NoLog: it has no such lines.
+        FileError: no column is a time or a metric.
+    """
+    file = CsvTable(path)
+    texts = file.read_lines()
+    if file.problems or not texts or not {"epoch", "step", "_step"} & {*file.names}:
+        raise NoLog(file.problems or [Problem(str(path), 1, 1, "", "no line counts epochs or steps")])
+    return _history(path, {name: [values[place] for values in texts] for place, name in enumerate(file.names)})
+
+
+def _numbers(texts: Sequence[str]) -> list[float | None] | None:
+    """Return the numbers of a column, None for what is missing; None if it has texts, or nothing."""
+    try:
+        numbers = [float(text) if text not in ("", "NA", "<NA>") else None for text in texts]
+    except ValueError:
+        return None
+    return numbers if any(number is not None for number in numbers) else None
+
+
+def _metric(name: str) -> str:
+    """Return the metric that a column holds; empty if none."""
+    if "/" in name:
+        return name
+    slot = next(slots_in(f"{name.removeprefix('last_').removeprefix('final_')}: 0.5"), None)
+    return slot.name if slot and not slot.name.startswith("speed/") and not name.startswith("best_") else ""
+
+
+def _history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
+    """Return a log with several lines of an epoch or step; each column has its last value of an epoch."""
+    key = next(name for name in ("epoch", "_step", "step", "_runtime", "_timestamp") if name in columns)
+    rows: dict[float, dict[str, float]] = {}
+    numbers = {name: own for name, texts in columns.items() if (own := _numbers(texts))}
+    place = 0.0
+    for values in zip(*numbers.values(), strict=True):
+        present = {name: value for name, value in zip(numbers, values, strict=True) if value is not None}
+        place = present.get(key, place)
+        rows.setdefault(place, {}).update(present)
+    metrics = {metric: name for name in numbers if not name.startswith("_") and (metric := _metric(name))}
+    made: dict[str, list[Any]] = {"epoch": [*range(1, len(rows) + 1)]}
+    made |= {metric: [epoch.get(name) for epoch in rows.values()] for metric, name in metrics.items()}
+    if clock := next((name for name in ("_runtime", "_timestamp") if name in numbers), ""):
+        begin_s = next(epoch[clock] for epoch in rows.values() if clock in epoch) if clock == "_timestamp" else 0.0
+        last_s, made["elapsed_s"] = 0.0, []
+        for epoch in rows.values():
+            last_s = max(last_s, epoch.get(clock, begin_s) - begin_s)
+            made["elapsed_s"].append(last_s)
+    if not metrics and not clock:
+        raise FileError([Problem(str(path), 1, 1, "", "no column is a time or a metric")])
+    return Log(path, made)
+
+
+def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[Any]]:
+    """Return the columns of runs of one epoch."""
+    size = len(next(iter(columns.values())))
+    made: dict[str, Sequence[Any]] = {"epoch": [1] * size}
+    others: dict[str, Sequence[Any]] = {}
+    times: list[tuple[bool, str, float]] = []
+    for written, texts in columns.items():
+        name, numbers = ALIASES.get(written, written), _numbers(texts)
+        metric, time = _metric(name), _TIME.fullmatch(name)
+        if time and numbers and (name not in KNOWN or name in (*TIMES, "wall_s")):
+            unit = (time["unit"] or time["alone"] or "").lower()
+            times.append((name != "epochs_s", written, _UNITS.get(unit, 1.0)))
+        elif name in OF_TRIALS and _converted(name, texts, made):
+            continue
+        elif metric and numbers:
+            made.setdefault(metric, numbers)
+        elif name not in _COMPUTED - KNOWN.keys() and any(texts):
+            others[name.removeprefix(PARAM)] = as_parameters(texts)
+    if times:
+        _, written, factor = min(times, key=lambda time: time[0])
+        made["train_s"] = [None if s is None else s * factor for s in _numbers(columns[written]) or []]
+    elif not any("/" in name for name in made):
+        raise FileError(
+            [Problem(str(path), 1, 1, "", "no column is a time or a metric; name them time_s and val/loss")]
+        )
+    made |= {f"{PARAM}{name}": own for name, own in others.items() if 1 < len({*own}) < max(3, size)}
+    if "trial" not in made:
+        numbers_of = count(1)
+        made["trial"] = [f"{path.stem}:{next(numbers_of)}" for _ in range(size)]
+    return {name: own for name, own in made.items() if name in ("trial", "epoch") or any(v is not None for v in own)}
+
+
+def _converted(name: str, texts: Sequence[str], made: dict[str, Sequence[Any]]) -> bool:
+    """Add a column of raybench's tables if all its values are valid, and return whether they are."""
+    try:
+        values = {text: value_of(name, text) for text in {*texts}}
+    except ValueError:
+        return False
+    made[name] = [values[text] for text in texts]
+    return True

@@ -1,0 +1,78 @@
+"""The page of judged claims: what it says, computed again from the CSVs without raybench's statistics."""
+
+import csv
+import importlib.util
+import math
+import re
+import sys
+from pathlib import Path
+from statistics import fmean, stdev
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "notebooks" / "published" / "claims"
+
+spec = importlib.util.spec_from_file_location("claims", ROOT / "docs" / "claims.py")
+claims = sys.modules["claims"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(claims)
+
+SECTIONS = dict(section.split("\n", 1) for section in (ROOT / "docs" / "claims.md").read_text().split("## ")[1:])
+
+
+def test_page_is_what_the_script_writes():
+    assert (ROOT / "docs" / "claims.md").read_text() == claims.page()
+
+
+def sides(name, column):
+    """The values of each side, the older one first; of MLPerf's runs those of their last evaluations."""
+    rows = {row["trial"]: row for row in csv.DictReader((FOLDER / f"{name}.csv").open())}
+    axis = next(axis for axis in ("params.version", "params.submission", "device") if axis in next(iter(rows.values())))
+    values = {}
+    for row in rows.values():
+        values.setdefault(row[axis], []).append(float(row[column]))
+    return list(values.values())
+
+
+def section(name):
+    return SECTIONS[next(claim.title for claim in claims.CLAIMS if claim.name == name)]
+
+
+TIMES = {f"modded_{number}": "time_s" for number in (76, 78, 80, 81, 84)}
+TIMES |= {f"mlperf_{name}": "elapsed_s" for name in ("mi355x", "mi325x", "405b")}
+
+
+@pytest.mark.parametrize(("name", "column"), TIMES.items())
+def test_ratios_and_times_are_those_of_geometric_means(name, column):
+    before, after = (math.exp(fmean(map(math.log, values))) for values in sides(name, column))
+    text = section(name)
+    ratio = before / after
+    found = re.search(r"([\d.]+)% faster than|([\d.]+)x as fast as", text)
+    if found[1]:
+        assert float(found[1]) == pytest.approx(100 * (ratio - 1), abs=0.051)
+    else:
+        assert float(found[2]) == pytest.approx(ratio, abs=0.051 if "." in found[2] and len(found[2]) == 3 else 0.0051)
+    shown = re.search(r"([\d.]+) (s per run|min, reached)", text)
+    assert float(shown[1]) * (60 if shown[2].startswith("min") else 1) == pytest.approx(after, rel=0.005)
+
+
+@pytest.mark.parametrize("name", ["golf_1514", "golf_1769", "modded_81"])
+def test_differences_of_quality_are_those_of_welch(name):
+    column = "val/bpb" if name.startswith("golf") else "val/loss"
+    before, after = sides(name, column)
+    difference = fmean(after) - fmean(before)
+    text = section(name).replace("−", "-")
+    begin = text.index("%" if name.startswith("modded") else ";")
+    shown = re.search(rf"{column} ([-+]?)([\d.]+)( lower)?", text[begin:])
+    assert (-1 if shown[1] == "-" or shown[3] else 1) * float(shown[2]) == pytest.approx(difference, abs=0.00011)
+    error = math.sqrt(stdev(before) ** 2 / len(before) + stdev(after) ** 2 / len(after))
+    assert ("not distinguishable from equal" in text) == (abs(difference) < 2.3 * error), "all far from the limit"
+
+
+def test_nanochat_reaches_its_target_in_four_of_seven_runs():
+    rows = list(csv.DictReader((FOLDER / "nanochat_run4.csv").open()))
+    cores, text = [float(row["val/core"]) for row in rows], section("nanochat_run4")
+    reached = sum(core >= 0.256525 for core in cores)
+    assert f"{reached} of {len(cores)} runs reached it" in text
+    assert f"expected {2.02 * len(cores) / reached:.3g} h" in text, "each miss costs a whole run"
+    assert f"{fmean(cores):.5f}" in text and 0 < fmean(cores) - 0.256525 < stdev(cores) / math.sqrt(len(cores))

@@ -1,0 +1,175 @@
+"""Logs of others as runs: excerpts of public logs, lines as public programs print them, and what is wrong with one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import raybench
+from raybench.errors import FileError, UsageError
+from raybench.reporting import build
+from raybench.sources import program_log, tensorboard
+
+LOGS = Path(__file__).parent / "logs"
+
+
+def answer(source, **options):
+    return build.from_grid(build.one_grid([str(source)], source, **options)).answer
+
+
+def test_modded_nanogpt_folders_are_the_axis_and_ids_repeats():
+    found = answer(LOGS / "modded_nanogpt")
+    assert [(c.axes, c.completed) for c in found.configurations] == [
+        ({"params.log": "baseline"}, 2),
+        ({"params.log": "this_record"}, 2),
+    ]
+    trials = raybench.load(LOGS / "modded_nanogpt").trials.set_index("trial")
+    run = trials.loc["baseline/15273534-0000-0000-0000-000000000000"]
+    assert (run["epochs_s"], run["last_val_loss"]) == (pytest.approx(84.604), 3.28), "as its last line says"
+
+
+def test_parameter_golf_keeps_what_follows_the_last_whole_epoch():
+    trials = raybench.load(LOGS / "parameter_golf").trials
+    assert trials["epochs_s"].tolist() == [pytest.approx(600.043), pytest.approx(600.051)]
+    assert trials["cell"].nunique() == 1, "two seeds are two repeats"
+    assert raybench.load(LOGS / "parameter_golf").epochs["val/bpb"].dropna().iloc[-1] == pytest.approx(1.20715923)
+
+
+def test_mlperf_time_is_from_run_start_to_run_stop():
+    trials = raybench.load(LOGS / "mlperf").trials
+    for path, row in zip(sorted((LOGS / "mlperf").rglob("result_*")), trials.itertuples(), strict=True):
+        lines = [json.loads(line.split(":::MLLOG")[1]) for line in path.read_text().splitlines()]
+        at_ms = {line["key"]: line["time_ms"] for line in lines if line["key"].startswith("run_")}
+        assert row.epochs_s == pytest.approx((at_ms["run_stop"] - at_ms["run_start"]) / 1e3)
+        assert row.last_val_loss == [line["value"] for line in lines if line["key"] == "eval_accuracy"][-1]
+    assert set(trials["device"]) == {"MI300X_EPYC_9575F_pytorch_llama2_70b", "MI355X_EPYC_9575F_pytorch"}
+    assert set(trials["batch_size"]) == {8} and set(trials["grid"]) == {"llama2_70b_lora"}
+
+
+@pytest.mark.parametrize(("name", "step_s"), [("torchtitan", 10), ("llm.c", 2.5), ("nanochat", 0.8005)])
+def test_programs_are_timed_by_their_dates_steps_and_totals(name, step_s):
+    first, second = answer(LOGS / name).configurations
+    assert first.seconds.value == pytest.approx(step_s, rel=2e-3)
+    assert first.seconds.value / second.seconds.value == pytest.approx(2, rel=2e-3)
+
+
+def test_an_axis_can_be_said(tmp_path):
+    for name, seed, loss in (("x", 1, 3.0), ("y", 2, 2.0)):
+        lines = "".join(f"step {n}/9 | loss {loss / n:.3f} | dt: {100 * loss}ms\n" for n in range(1, 10))
+        (tmp_path / f"{name}{seed}.log").write_text(f"width={seed * 64} depth=4\n{lines}")
+    assert [c.axes for c in answer(tmp_path).configurations] == [{"params.log": "x"}, {"params.log": "y"}]
+    found = answer(tmp_path, axis=["width=width=([0-9]+)"])
+    assert [c.axes for c in found.configurations] == [{"params.width": 64}, {"params.width": 128}]
+    with pytest.raises(UsageError, match="--axis width: 'w=' is neither in the name nor in the text of"):
+        answer(tmp_path, axis={"width": "w="})
+
+
+def test_a_log_without_times_is_judged_by_its_quality(tmp_path):
+    for name, loss in (("adam", 2.0), ("muon", 1.5)):
+        for seed in (1, 2, 3):
+            rows = "".join(f"{e},{10 * e},,{loss / e + seed / 1000}\n{e},{10 * e},{loss},\n" for e in (1, 2, 3))
+            (tmp_path / f"{name}_seed{seed}.csv").write_text(f"epoch,step,train_loss,val_loss\n{rows}")
+    found = answer(tmp_path)
+    assert found.clock == "No times are known, so the quality alone decides."
+    (best,) = found.best
+    assert found.configurations[best.configuration].axes == {"params.log": "muon"}
+    assert best.quality.value == pytest.approx((1.5 - 2.0) / 3, abs=1e-5)
+
+
+def test_states_of_trainers_are_those_of_runs_and_not_of_checkpoints(tmp_path):
+    def state(folder, steps):
+        folder.mkdir(parents=True)
+        history = [{"step": s, "epoch": s / 10, "loss": 3 / s, "learning_rate": 1e-4} for s in steps]
+        history += [{"step": steps[-1], "eval_loss": 0.25, "eval_runtime": 9}]
+        history += [{"step": steps[-1], "train_runtime": 60.0, "train_loss": 1.0}]
+        text = json.dumps({"log_history": history, "train_batch_size": 8})
+        (folder / "trainer_state.json").write_text(text)
+
+    state(tmp_path / "lr1" / "checkpoint-10", [10])
+    state(tmp_path / "lr1" / "checkpoint-20", [10, 20])
+    trials = raybench.load(tmp_path).trials
+    assert (len(trials), trials["epochs_s"][0], trials["last_val_loss"][0], trials["batch_size"][0]) == (1, 60, 0.25, 8)
+
+
+def test_weights_and_biases_export_is_timed_by_its_runtime(tmp_path):
+    rows = "".join(f"{n},{5 + 2 * n},{1.76e9 + 2 * n},{1 / (n + 1)}\n" for n in range(5))
+    (tmp_path / "run.csv").write_text(f"_step,_runtime,_timestamp,val_loss\n{rows}")
+    found = raybench.load(tmp_path / "run.csv")
+    assert found.trials["epochs_s"][0] == 13 and found.trials["steady_s"][0] == 2
+    assert found.epochs["val/loss"].tolist() == [1 / n for n in range(1, 6)]
+
+
+def test_a_table_of_runs_with_any_columns(tmp_path):
+    path = tmp_path / "runs.csv"
+    rows = [
+        f"{kind},{lr},{60 * lr + n},{0.9 + n / 100},https://{kind}{lr}{n}"
+        for kind in "ab"
+        for lr in (1, 2)
+        for n in (0, 1)
+    ]
+    path.write_text("\n".join(["kernel,lr_scale,time_min,val_acc,url", *rows]))
+    found = raybench.load(path)
+    assert found.trials["epochs_s"].tolist()[:2] == [3600, 3660]
+    assert found.trials["cell"].nunique() == 4
+    configurations = answer(path).configurations
+    assert configurations[0].axes == {"params.kernel": "a", "params.lr_scale": 1}
+    assert answer(path).unit.name == "run"
+    grids = raybench.load(Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "gpu_h200_trials.csv")
+    assert len(grids.trials) > 30, "raybench's own record"
+
+
+def test_events_of_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    for name, step_s in (("slow", 2), ("fast", 1)):
+        writer = EventFileWriter(str(tmp_path / name))
+        for n in range(6):
+            value = Summary.Value(tag="val/loss", simple_value=1 / (n + 1))
+            writer.add_event(Event(wall_time=1e9 + step_s * n, step=10 * n, summary=Summary(value=[value])))
+        writer.close()
+    fast, slow = answer(tmp_path).configurations
+    assert (fast.axes, slow.seconds.value, fast.seconds.value) == ({"params.log": "fast"}, 2, 1)
+    assert raybench.load(tmp_path).epochs["val/loss"].min() == pytest.approx(1 / 6)
+    next((tmp_path / "slow").iterdir()).write_bytes(b"damaged")
+    with pytest.raises(FileError, match="slow: no scalar in it; it may be damaged"):
+        tensorboard.read(tmp_path / "slow")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        (
+            "result_0.txt",
+            ':::MLLOG {"key": "seed", "value": 1, "time_ms": 1}\n:::MLLOG {"key"\n',
+            "2:1: a damaged line of MLPerf",
+        ),
+        (
+            "result_0.txt",
+            ':::MLLOG {"key": "seed", "value": 1, "time_ms": 1}\n',
+            ": no run_start with an eval_accuracy after it",
+        ),
+        ("trainer_state.json", '{"log_history": [\n{"step": 1,,}]}', "2:12: not JSON: "),
+        ("trainer_state.json", '{"epoch": 1}', "1:1: not the state of a Trainer: no log_history"),
+        ("train.log", "Traceback (most recent call last):\nKeyError: 3\n", "3:1: no line counts epochs or steps"),
+        ("runs.csv", "kernel,width\na,1\nb,2\n", "1:1: no column is a time or a metric"),
+        ("runs.csv", "kernel,time_s\na,1\nb\n", "3:1: 1 values for 2 columns"),
+    ],
+)
+def test_a_damaged_file_is_one_line_with_its_place(tmp_path, name, text, says):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FileError) as caught:
+        raybench.load(tmp_path / name)
+    assert str(caught.value).startswith(f"{tmp_path / name}:{says}".replace("::", ":")) and "\n" not in str(
+        caught.value
+    )
+
+
+def test_a_clock_of_one_program_is_not_used_for_another(tmp_path):
+    (tmp_path / "a.log").write_text("".join(f"step {n}/9 loss {n} dt: 90ms\n" for n in range(1, 10)))
+    (tmp_path / "b.log").write_text("".join(f"Epoch {n}: loss {n} time: 2s\n" for n in range(1, 5)))
+    _, clock = program_log.read(tmp_path / "a.log")
+    log, other = program_log.read(tmp_path / "b.log", clock)
+    assert (len(log.columns["epoch"]), other.label) == (4, "epoch")
