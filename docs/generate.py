@@ -123,9 +123,10 @@ def command_keys() -> str:
 
 def _keys(fields: Mapping[str, FieldInfo]) -> str:
     rows = [
-        (f"`{name}`", f"{key.description} {code(map(_yaml, (key.examples or [])[:1]))}") for name, key in fields.items()
+        (f"`{name}`", f"{key.description} Example: {code(map(_yaml, (key.examples or [])[:1]))}")
+        for name, key in fields.items()
     ]
-    return table(("key", "meaning, then an example"), rows)
+    return table(("key", "meaning"), rows)
 
 
 def trial_columns() -> str:
