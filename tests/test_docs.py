@@ -18,7 +18,7 @@ from support import ROOT
 from raybench.cli import VERBS, group, main
 
 README = (ROOT / "README.md").read_text()
-DOCS = sorted((ROOT / "docs").rglob("*.md"))
+DOCS = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name != "claims.md")  # which is generated
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in PAGES}
 BLOCK = re.compile(

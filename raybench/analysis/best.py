@@ -166,16 +166,20 @@ def _best_by(
     first, other = order[0], _compared_with(order, matching)
     if fastest:
         other = matching.references[first] if matching.references[first] in order[1:] else fastest.configuration
-    ties: list[int] = []
-    unproven: list[int] = []
-    are_equal = True
+    near: dict[int, Ratio | Difference] = {}
     for index in order[1:]:
         found = scale.compare(configurations[first], configurations[index])
         # One run of another configuration does not show that it is worse, unless it is much worse.
         is_near = isinstance(found, Ratio) and found.runs > 1 and found.value < LARGE_DIFFERENCE
-        if found and not found.is_significant and (found.has_interval or is_near):
-            (unproven if isinstance(found, Ratio) and found.excludes(1) else ties).append(index)
-            are_equal &= found.is_equal
+        if not found or found.is_significant or not (found.has_interval or is_near):
+            continue
+        # If machines differ, the first may not be shown to be better, but one on the same machines is.
+        betters = (scale.compare(configurations[better], configurations[index]) for better in near)
+        if found.is_equal or not any(isinstance(each, Ratio) and (each.low or 0.0) > 1 for each in betters):
+            near[index] = found
+    unproven = [index for index, found in near.items() if isinstance(found, Ratio) and found.excludes(1)]
+    ties = [index for index in near if index not in unproven]
+    are_equal = all(found.is_equal for found in near.values())
     if other is None:
         return Best(first, None, {scale.criterion: None}, verdict=None)
     pair = configurations[first], configurations[other]

@@ -116,3 +116,10 @@ def test_quality_is_not_widened_by_machines():
     answers = (grid_of({"a": [1.0], "b": [2.0]}, these_machines=alone).answer() for alone in (False, True))
     first, second = (by_axis(each)["device"].quality["val/accuracy"] for each in answers)
     assert (first.low, first.high) == (second.low, second.high)
+
+
+def test_what_is_shown_to_be_slower_on_the_same_machines_cannot_be_the_best():
+    """Machines that differ by 20% leave models undecided, but not the settings on each machine."""
+    answer = grid_of({"a": [1.0, 1.2], "b": [1.0]}).answer()
+    rivals = [answer.configurations[index].axes for index in answer.best[0].indistinguishable]
+    assert rivals == [{"device": "a", "batch_size": 64}]
