@@ -178,7 +178,8 @@ def _columns(columns: Iterable[Any]) -> str:
 def _meaning(column: Any) -> str:
     """The meaning of a column, with its unit unless it names that."""
     is_named = not column.unit or column.unit in re.split("[ ,;]+", column.meaning)
-    return column.meaning if is_named else f"{column.meaning} ({column.unit})"
+    meaning = column.meaning.removesuffix(", over all its epochs")  # as the page says of all
+    return meaning if is_named else f"{meaning} ({column.unit})"
 
 
 def grid_options() -> str:
