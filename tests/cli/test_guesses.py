@@ -116,7 +116,7 @@ def test_an_unknown_direction_is_asked_for(table, raybench, report, is_higher):
 )
 def test_a_grid_file_says_the_direction(raybench, tmp_path, key, best):
     (tmp_path / "train.py").write_text(
-        "def train(trial, p: int):\n    for epoch in trial.epochs():\n        trial.log({'val/gap': 99 * p + trial.seed})\n"
+        "def train(trial, p: int):\n    for _ in trial.epochs():\n        trial.log({'val/gap': 99 * p + trial.seed})\n"
     )
     grid = "name: g\nworkload: train.py:train\nrepeats: 2\nepochs: 2\nbudget: {time: 1s}\naxes: {params.p: [1, 2]}\n"
     (tmp_path / "g.yaml").write_text(grid + key)

@@ -64,7 +64,7 @@ def test_times_are_drawn_if_the_reference_missed():
     missed = replace(answer.configurations[0], to_target=ToTarget(0, 4))
     others = [replace(each, to_target=replace(each.to_target, ratio=None)) for each in answer.configurations[1:]]
     speed, _ = draw("speed", replace(answer, configurations=(missed, *others))).axes
-    assert speed.get_xlabel() == "time to 94%, s (less is faster)"
+    assert speed.get_xlabel() == "seconds to 94% (less is faster)"
     assert [text.get_text() for text in speed.texts] == ["40.6", "60.0", "not reached"]
 
 
