@@ -309,13 +309,14 @@ def time_and_price(answer: Answer, make: Make) -> Figure:
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
     figure, (panel,) = _new_figure(make, 3.3)
-    colors = _colors(answer)
-    for each, seconds, price in points:
-        panel.plot(seconds, price, "o", color=colors[each.index], markersize=6, markeredgecolor=PAPER)
-    _scale(panel, [seconds for _, seconds, _ in points], 6.0)
+    colors, unit = _colors(answer), words.column_unit(seconds for _, seconds, _ in points)
+    points = [(each, seconds / unit.seconds, price) for each, seconds, price in points]
+    for each, time, price in points:
+        panel.plot(time, price, "o", color=colors[each.index], markersize=6, markeredgecolor=PAPER)
+    _scale(panel, [time for _, time, _ in points], 6.0)
     _scale(panel, [price for _, _, price in points], 6.0, "y")
     goal = f"to {words.goal_text(answer)}" if any(each.to_target for each, _, _ in points) else "of a whole run"
-    panel.set_xlabel(f"seconds {goal}", loc="left")
+    panel.set_xlabel(f"time {goal}, {unit.name}", loc="left")
     panel.set_ylabel(f"price, {words.currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
     _label_ends(figure, panel, [(_fitted(answer, each), x, y, colors[each.index]) for each, x, y in points])

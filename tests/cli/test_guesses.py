@@ -111,6 +111,20 @@ def test_an_unknown_direction_is_asked_for(table, raybench, report, is_higher):
     assert report(in_file)[0].startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("key", "best"), [("", ""), ("lower_is_better: [val/gap]", "p 1"), ("higher_is_better: [val/gap]", "p 2")]
+)
+def test_a_grid_file_says_the_direction(raybench, tmp_path, key, best):
+    (tmp_path / "train.py").write_text(
+        "def train(trial, p: int):\n    for _ in trial.epochs():\n        trial.log({'val/gap': 99 * p + trial.seed})\n"
+    )
+    grid = "name: g\nworkload: train.py:train\nrepeats: 2\nepochs: 2\nbudget: {time: 1s}\naxes: {params.p: [1, 2]}\n"
+    (tmp_path / "g.yaml").write_text(grid + key)
+    assert raybench("grid", "g.yaml", "--inline", "--no-checks", "--tracking", "none").status == 0
+    text = " ".join(raybench("report", "g~inline").out.split())
+    assert (f"Best in budget: {best}" if best else "No best: whether more or less val/gap is better") in text
+
+
 def test_qualities_of_unequal_length_are_not_compared(table, report):
     fields = {"val/accuracy": 0.8}
     text, _ = report(table(*runs("cpu", 20, 3, **fields), *runs("gpu", 5, 12, **fields)))
