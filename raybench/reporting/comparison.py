@@ -85,7 +85,8 @@ def _of_quality(comparison: Comparison) -> Iterator[str]:
             if each in passed and each.label not in better
         ]
         if losses:
-            yield f"{name} is worse within its limit of {_limit(comparison, name)}: {names_text(losses)}."
+            what = "worse" if metric.higher_is_better is not None else "different, which may be better or worse,"
+            yield f"{name} is {what} within its limit of {_limit(comparison, name)}: {names_text(losses)}."
 
 
 def _limit(comparison: Comparison, metric: str) -> str:

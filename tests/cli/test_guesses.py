@@ -111,6 +111,26 @@ def test_an_unknown_direction_is_asked_for(table, raybench, report, is_higher):
     assert report(in_file)[0].startswith(expected)
 
 
+def test_an_unknown_direction_is_asked_for_if_no_times_are_known(table, report):
+    sides = [row for lr, v in ((1, 0.1), (2, 0.2)) for row in runs("cpu", 10, **{"params.lr": lr, "val/gap": v})]
+    source = table(*({name: value for name, value in row.items() if name != "train_s"} for row in sides))
+    text, cautions = report(source)
+    assert text.startswith("No best: whether more or less val/gap is better is not known.")
+    assert "metric_direction" in cautions
+    assert report(source, "--lower-is-better", "val/gap")[0].startswith("Better: lr 1")
+
+
+def test_a_change_of_an_unknown_direction_is_not_called_worse(table, raybench):
+    def version(gap):
+        rows = enumerate(runs("cpu", 10, repeats=6))
+        return table(*({**row, "val/gap": gap + number / 1000} for number, row in rows), name=f"{gap}.csv")
+
+    base, new = version(1.0), version(1.006)
+    said = " ".join(raybench("compare", base, new, "--max-slowdown", "20%").out.split())
+    assert "val/gap is different, which may be better or worse, within its limit of 1%" in said
+    assert "val/gap is worse" not in said
+
+
 @pytest.mark.parametrize(
     ("key", "best"), [("", ""), ("lower_is_better: [val/gap]", "p 1"), ("higher_is_better: [val/gap]", "p 2")]
 )

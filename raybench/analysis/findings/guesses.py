@@ -41,9 +41,10 @@ def _axes(axes: Sequence[str]) -> str:
     about="quality",
 )
 def metric_direction(view: View) -> Iterator[Caution]:
-    """A budget makes a metric decide whose name does not say whether more of it is better."""
+    """A metric decides, by a budget or for lack of times, whose name does not say whether more of it is better."""
     answer = view.answer
-    if answer.budget and answer.metric and not view.request.direction(answer.metric).sign:
+    decides = answer.budget or not any(row.seconds for row in view.rows)
+    if decides and answer.metric and not view.request.direction(answer.metric).sign:
         yield Caution("", f"whether more or less {answer.metric} is better is not known", could_change_best=True)
 
 
@@ -51,7 +52,11 @@ def metric_direction(view: View) -> Iterator[Caution]:
 def percent_or_fraction(view: View) -> Iterator[Caution]:
     """Accuracies of one side are read as percent (median above 1.5), and those of another as fractions."""
     metric = view.answer.metric
-    scales = {each.index: each.scales[metric] for each in view.measured if metric in each.qualities}
+    scales = {
+        configuration.index: configuration.scales[metric]
+        for configuration in view.measured
+        if metric in configuration.qualities
+    }
     if len({*scales.values()}) > 1:
         percent = [index for index, scale in scales.items() if scale != 1]
         fractions = [index for index, scale in scales.items() if scale == 1]
@@ -109,7 +114,9 @@ def changing_speed(view: View) -> Iterator[Caution]:
 
     A median would be the time of one part of the training.
     """
-    if rates := {each.index: each.changing for each in view.measured if each.changing}:
+    if rates := {
+        configuration.index: configuration.changing for configuration in view.measured if configuration.changing
+    }:
         early, late = max(rates.values(), key=lambda pair: abs(math.log(pair[1] / pair[0])))
         text = f"the speed of {view.names(rates)} changes in training, from {early:.3g} to {late:.3g} s per "
         text += f"{view.answer.unit.label}{' at most' if len(rates) > 1 else ''}: the times are means of steady epochs"
@@ -119,10 +126,10 @@ def changing_speed(view: View) -> Iterator[Caution]:
 @detects("give times with more digits", of_answer=True, guess=True)
 def equal_times(view: View) -> Iterator[Caution]:
     """The times of all repeats are equal in all digits: there is no interval."""
-    same = [each for each in view.measured if TIME in each.alike]
+    same = [configuration.index for configuration in view.measured if TIME in configuration.alike]
     if same:
-        text = f"the times of all runs of {view.names([each.index for each in same])} are equal in all digits"
-        yield concerning([each.index for each in same], f"{text}: there is no interval", is_open=len(view.timed) > 1)
+        text = f"the times of all runs of {view.names(same)} are equal in all digits: there is no interval"
+        yield concerning(same, text, is_open=len(view.timed) > 1)
 
 
 @detects(
@@ -133,7 +140,7 @@ def equal_times(view: View) -> Iterator[Caution]:
 def price_of_kind(view: View) -> Iterator[Caution]:
     """The cheapest has the price of a kind such as `cuda`, whatever model ran."""
     cells = view.request.cells
-    assumed = [each.index for each in view.rows if each.price and cells[each.index].price_origin == Origin.ASSUMED]
+    assumed = [row.index for row in view.rows if row.price and cells[row.index].price_origin == Origin.ASSUMED]
     if assumed and any(Criterion.CHEAPEST in best.ratios for best in view.answer.best):
         models = join_words(list(dict.fromkeys(view.rows[index].hardware for index in assumed)))
         yield concerning(assumed, f"the price of {view.names(assumed)} is of its kind, and it ran on {models}")
@@ -146,7 +153,7 @@ def different_clocks(view: View) -> Iterator[Caution]:
     for index, run in view.runs:
         clocks.setdefault(clock_of(run), []).append(index)
     if len(clocks) > 1:
-        named = [f"{view.names(found)} ({clock or 'epochs'})" for clock, found in clocks.items()]
+        named = [f"{view.names(indices)} ({clock or 'epochs'})" for clock, indices in clocks.items()]
         text = f"the clocks of {join_words(named)} differ, so that these are not compared"
         yield concerning((index for index, _ in view.runs), text)
 
@@ -158,7 +165,7 @@ def assumed_work(view: View) -> Iterator[Caution]:
     if axes and view.timed and not view.answer.unit.counted and view.is_printed:
         noun = "a run" if all(run.clock == "run" for run in view.timed_runs) else "an epoch"
         text = f"{noun} of the program is taken to be the same work with every value of {_axes(axes)}"
-        ranked = any(Criterion.FASTEST in each.ratios and each.other is not None for each in view.answer.best)
+        ranked = any(Criterion.FASTEST in best.ratios and best.other is not None for best in view.answer.best)
         yield replace(concerning(_differing(view.rows, axes), text, is_open=ranked), axes=tuple(axes))
 
 
@@ -177,9 +184,9 @@ def work_not_counted(view: View) -> Iterator[Caution]:
 
 def _differing(rows: Sequence[Configuration], axes: Iterable[str]) -> list[int]:
     """The configurations that differ from their reference in one of some axes."""
-    known = [each for each in rows if each.reference is not None]
+    compared = [row for row in rows if row.reference is not None]
     return [
-        each.index
-        for each in known
-        if any(each.axes.get(axis) != rows[each.reference or 0].axes.get(axis) for axis in axes)
+        row.index
+        for row in compared
+        if any(row.axes.get(axis) != rows[row.reference or 0].axes.get(axis) for axis in axes)
     ]
