@@ -57,17 +57,17 @@ class Spread(NamedTuple):
 
 def _spread_of_grid(pairs: Pairs, quantity: str) -> Spread:
     """Return the spread of the models of the grid that are not compared; over several sets, that of means over them."""
-    own = pairs[0][0]
-    if own.machines is None:
+    first = pairs[0][0]
+    if first.machines is None:
         return Spread()
-    key, spreads = (own.job, quantity, len(pairs) > 1), own.machines.spreads
+    key, spreads = (first.job, quantity, len(pairs) > 1), first.machines.spreads
     if key not in spreads:
         by_model: dict[str, list[Sequence[Sample]]] = {}
-        for each in own.machines.configurations:
-            if each.job == own.job and (samples := each.samples(quantity)):
-                by_model.setdefault(each.model, []).append(samples)
+        for side in first.machines.configurations:
+            if side.job == first.job and (samples := side.samples(quantity)):
+                by_model.setdefault(side.model, []).append(samples)
         spreads[key] = {model: _pooled(of_model, len(pairs) > 1) for model, of_model in by_model.items()}
-    compared = {each.model for pair in pairs for each in pair}
+    compared = {side.model for pair in pairs for side in pair}
     return _sum(spread for model, spread in spreads[key].items() if model not in compared)
 
 
@@ -80,9 +80,9 @@ def _pooled(configurations: Sequence[Sequence[Sample]], are_averaged: bool) -> S
     """Return the spread of the machines of a model: of means over its configurations, or the mean of their spreads."""
     if are_averaged:
         return _Side.of(configurations).spread
-    spreads = [spread for each in configurations if (spread := _Side.of([each]).spread).df]
-    df = min((each.df for each in spreads), default=0)
-    return Spread(df * fmean(each.squares / each.df for each in spreads), df) if spreads else Spread()
+    spreads = [spread for samples in configurations if (spread := _Side.of([samples]).spread).df]
+    df = min((spread.df for spread in spreads), default=0)
+    return Spread(df * fmean(spread.squares / spread.df for spread in spreads), df) if spreads else Spread()
 
 
 @dataclass(frozen=True)
@@ -113,25 +113,30 @@ class _Side:
         """Return the side of the runs of each set; `floor` is the least variance of one run."""
         by_host: dict[str, dict[int, list[float]]] = {}
         for number, samples in enumerate(sets):
-            for run in sorted(samples, key=lambda each: each.repeat):
+            for run in sorted(samples, key=lambda run: run.repeat):
                 by_host.setdefault(run.host, {}).setdefault(number, []).append(run.value)
-        hosts = [set(own) for own in by_host.values()]
-        counts = [sum(number in own for own in hosts) for number in range(len(sets))]
-        weights = [sum(1 / counts[number] for number in own) / len(sets) for own in hosts]
+        hosts = [set(by_set) for by_set in by_host.values()]
+        counts = [sum(number in numbers for numbers in hosts) for number in range(len(sets))]
+        weights = [sum(1 / counts[number] for number in numbers) / len(sets) for numbers in hosts]
         # Sets share what happens in a repeat, so a repeat gives one number: the mean over the sets of a machine.
-        repeats = [list(map(fmean, zip(*own.values(), strict=False))) for own in by_host.values()]
-        parts = [(intervals.variance(own) * (len(own) - 1), len(own) - 1) for own in repeats if len(own) > 1]
-        df = sum(own_df for _, own_df in parts)
+        repeats = [list(map(fmean, zip(*by_set.values(), strict=False))) for by_set in by_host.values()]
+        parts = [
+            (intervals.variance(values) * (len(values) - 1), len(values) - 1) for values in repeats if len(values) > 1
+        ]
+        df = sum(df_of_host for _, df_of_host in parts)
         variance = max(sum(squares for squares, _ in parts) / df, floor) if df else 0.0
-        scale = sum(weight**2 / len(own) for weight, own in zip(weights, repeats, strict=True))
+        scale = sum(weight**2 / len(values) for weight, values in zip(weights, repeats, strict=True))
         alike: dict[frozenset[int], list[float]] = {}
-        for own, numbers in zip(repeats, hosts, strict=True):
-            alike.setdefault(frozenset(numbers), []).append(fmean(own))
-        groups = [own for own in alike.values() if len(own) > 1]
-        squares = sum(intervals.variance(own) * (len(own) - 1) for own in groups)
-        spread = Spread(squares, sum(len(own) - 1 for own in groups))
-        means = [fmean(fmean(own[number]) for own in by_host.values() if number in own) for number in range(len(sets))]
-        return cls(fmean(means), sum(each**2 for each in weights), variance, scale, df, spread)
+        for values, numbers in zip(repeats, hosts, strict=True):
+            alike.setdefault(frozenset(numbers), []).append(fmean(values))
+        groups = [values for values in alike.values() if len(values) > 1]
+        squares = sum(intervals.variance(values) * (len(values) - 1) for values in groups)
+        spread = Spread(squares, sum(len(values) - 1 for values in groups))
+        means = [
+            fmean(fmean(by_set[number]) for by_set in by_host.values() if number in by_set)
+            for number in range(len(sets))
+        ]
+        return cls(fmean(means), sum(weight**2 for weight in weights), variance, scale, df, spread)
 
 
 def effect(quantity: str, pairs: Pairs, floor: float | None = None) -> EffectEstimate | None:
@@ -139,40 +144,42 @@ def effect(quantity: str, pairs: Pairs, floor: float | None = None) -> EffectEst
 
     `floor` is the least variance of one run, by default that of rounding.
     """
-    alone = [(pair, _effect(quantity, [pair], floor)) for pair in pairs if all(each.samples(quantity) for each in pair)]
-    sets = [(pair, found) for pair, found in alone if found]
+    alone = [(pair, _effect(quantity, [pair], floor)) for pair in pairs if all(side.samples(quantity) for side in pair)]
+    sets = [(pair, estimate) for pair, estimate in alone if estimate]
     if len(sets) < 2:
         return sets[0][1] if sets else None
-    found = _effect(quantity, [pair for pair, _ in sets], floor)
-    return replace(found, sets=tuple(each.mean for _, each in sets)) if found else None
+    result = _effect(quantity, [pair for pair, _ in sets], floor)
+    return replace(result, sets=tuple(estimate.mean for _, estimate in sets)) if result else None
 
 
 def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate | None:
-    are_models = any(_differs(own, other, quantity) for own, other in pairs)
-    sides = [(own.samples(quantity), other.samples(quantity)) for own, other in pairs]
+    are_models = any(_differs(configuration, reference, quantity) for configuration, reference in pairs)
+    sides = [(configuration.samples(quantity), reference.samples(quantity)) for configuration, reference in pairs]
     if not are_models:
         sides = [tuple(_on(_hosts(*pair), samples) for samples in pair) for pair in sides]  # type: ignore[misc]
     hosts = [{run.host for pair in sides for run in pair[number]} for number in range(2)]
     candidates, stopping = pairs[0][0].candidates.get(quantity), sides[0][0][0].stopping
     if floor is None:
-        floor = max(each.rounding(quantity) for pair in pairs for each in pair)
+        floor = max(side.rounding(quantity) for pair in pairs for side in pair)
     if len(hosts[0]) == len(hosts[1]) == 1:
-        found = intervals.effect(sides, floor, candidates)
-        if are_models and found:
-            mean = _moderated(found.mean, 2.0, _prior(quantity, pairs), _spread_of_grid(pairs, quantity))
+        result = intervals.effect(sides, floor, candidates)
+        if are_models and result:
+            mean = _moderated(result.mean, 2.0, _prior(quantity, pairs), _spread_of_grid(pairs, quantity))
             mean = replace(mean, machines=len(hosts[0] | hosts[1]))
-            return replace(found, mean=mean, sets=(mean,))
-        return found
+            return replace(result, mean=mean, sets=(mean,))
+        return result
     if are_models:
-        own, other = (_Side.of([pair[number] for pair in sides], floor / len(sides)) for number in range(2))
-        base = _between(own, other)
-        spread = _sum([own.spread, other.spread, _spread_of_grid(pairs, quantity)])
-        weight, prior = own.weight + other.weight, _prior(quantity, pairs)
+        configuration, reference = (
+            _Side.of([pair[number] for pair in sides], floor / len(sides)) for number in range(2)
+        )
+        base = _between(configuration, reference)
+        spread = _sum([configuration.spread, reference.spread, _spread_of_grid(pairs, quantity)])
+        weight, prior = configuration.weight + reference.weight, _prior(quantity, pairs)
     else:
-        own = _Side.of([_differences(*pair) for pair in sides], 2 * floor / len(sides))
-        error = math.sqrt(own.noise) if own.noise_df else None
-        base = Estimate(own.value, error, own.noise_df, paired=True)
-        spread, weight, prior = own.spread, own.weight, NO_MACHINE
+        change = _Side.of([_differences(*pair) for pair in sides], 2 * floor / len(sides))
+        error = math.sqrt(change.noise) if change.noise_df else None
+        base = Estimate(change.value, error, change.noise_df, paired=True)
+        spread, weight, prior = change.spread, change.weight, NO_MACHINE
     if len(pairs) == 1 and candidates:
         base = replace(base, alpha=ALPHA / candidates.comparisons)
     base = replace(at_every_look(base, stopping), machines=len(hosts[0] | hosts[1]))
@@ -180,12 +187,12 @@ def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate 
     return EffectEstimate(mean, (mean,))
 
 
-def _between(own: _Side, other: _Side) -> Estimate:
+def _between(side: _Side, reference: _Side) -> Estimate:
     """Return a side minus another on other machines, with the error due to runs."""
-    noises = [(own.noise, own.noise_df), (other.noise, other.noise_df)]
+    noises = [(side.noise, side.noise_df), (reference.noise, reference.noise_df)]
     least = min(df for _, df in noises)
     df = min(satterthwaite(noises), 2.0 * least) if least else 0.0
-    return Estimate(own.value - other.value, math.sqrt(own.noise + other.noise) if least else None, df)
+    return Estimate(side.value - reference.value, math.sqrt(side.noise + reference.noise) if least else None, df)
 
 
 def _moderated(base: Estimate, weight: float, prior: Prior | None, spread: Spread) -> Estimate:
@@ -210,19 +217,21 @@ def _moderated(base: Estimate, weight: float, prior: Prior | None, spread: Sprea
         variance, df = between, float(spread.df)
     if not df:
         return base
-    found = replace(base, error=math.sqrt(variance * weight), df=df)
+    moderated = replace(base, error=math.sqrt(variance * weight), df=df)
     return (
-        found if prior is NO_MACHINE else replace(found, alone=base, machine_sd=math.sqrt(max(0.0, variance - noise)))
+        moderated
+        if prior is NO_MACHINE
+        else replace(moderated, alone=base, machine_sd=math.sqrt(max(0.0, variance - noise)))
     )
 
 
-def allowance(own: Measured, other: Measured, quantity: str) -> float:
+def allowance(configuration: Measured, reference: Measured, quantity: str) -> float:
     """Return the half-width for machines of an interval of logs; 0 on the same device of the same machines."""
-    found = effect(quantity, [(own, other)])
-    prior = _prior(quantity, [(own, other)])
-    if not prior or not found or not _differs(own, other, quantity):
+    result = effect(quantity, [(configuration, reference)])
+    prior = _prior(quantity, [(configuration, reference)])
+    if not prior or not result or not _differs(configuration, reference, quantity):
         return 0.0
-    estimate = found.mean
+    estimate = result.mean
     if estimate.alone and estimate.half and estimate.alone.half is not None:
         return math.sqrt(max(0.0, estimate.half**2 - estimate.alone.half**2))
     return intervals.quantile(prior.df, 1 - estimate.alpha / 2) * prior.sd * math.sqrt(2)
@@ -238,24 +247,26 @@ def _prior(quantity: str, pairs: Pairs) -> Prior | None:
     """Return what is known of machines of one model; None if these machines alone are compared."""
     if quantity not in (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET):
         return NO_MACHINE
-    if any(each.machines is None for pair in pairs for each in pair):
+    if any(side.machines is None for pair in pairs for side in pair):
         return None
-    is_same = all(has_same_software(own, other) for own, other in pairs)
+    is_same = all(has_same_software(configuration, reference) for configuration, reference in pairs)
     return SAME_SOFTWARE if is_same else ANY_SOFTWARE
 
 
-def has_same_software(own: Measured, other: Measured) -> bool:
+def has_same_software(configuration: Measured, reference: Measured) -> bool:
     """Return whether both have the same framework, kernel and code, and driver, if both have one; false if unknown."""
-    first, second = own.software, other.software
+    first, second = configuration.software, reference.software
     names = {*first, *second} - {"driver"} | (first.keys() & second.keys())
-    if own.axes.get(VERSION_AXIS) != other.axes.get(VERSION_AXIS):  # other code is what is compared
+    if configuration.axes.get(VERSION_AXIS) != reference.axes.get(VERSION_AXIS):  # other code is what is compared
         names &= {"driver", "kernel"}
     return bool(first and second) and all(first.get(name) == second.get(name) for name in names)
 
 
-def _differs(own: Measured, other: Measured, quantity: str) -> bool:
+def _differs(configuration: Measured, reference: Measured, quantity: str) -> bool:
     """Return whether two configurations ran on different models of device, or on no common machine."""
-    return own.model != other.model or not _hosts(own.samples(quantity), other.samples(quantity))
+    return configuration.model != reference.model or not _hosts(
+        configuration.samples(quantity), reference.samples(quantity)
+    )
 
 
 def _hosts(*sides: Sequence[Sample]) -> set[str]:
@@ -266,12 +277,12 @@ def _on(hosts: set[str], samples: Sequence[Sample]) -> tuple[Sample, ...]:
     return tuple(run for run in samples if run.host in hosts)
 
 
-def _differences(own: Sequence[Sample], other: Sequence[Sample]) -> list[Sample]:
+def _differences(samples: Sequence[Sample], references: Sequence[Sample]) -> list[Sample]:
     """Return the differences of the first, second, … runs of both on each machine: repeats are numbered over all."""
-    sides = [sorted(side, key=lambda run: run.repeat) for side in (own, other)]
+    sides = [sorted(side, key=lambda run: run.repeat) for side in (samples, references)]
     return [
         replace(first, repeat=number, value=first.value - second.value)
-        for host in sorted(_hosts(own, other))
+        for host in sorted(_hosts(samples, references))
         for number, (first, second) in enumerate(zip(*(_on({host}, side) for side in sides), strict=False))
     ]
 
@@ -279,56 +290,67 @@ def _differences(own: Sequence[Sample], other: Sequence[Sample]) -> list[Sample]
 def machine_speeds(configurations: Sequence[Measured]) -> list[Machine]:
     """Return the machines, each with its speed relative to the others of its model, the slowest first."""
     by_model: dict[str, list[Measured]] = {}
-    for each in configurations:
-        if each.completed:
-            by_model.setdefault(each.model, []).append(each)
-    hosts = {run.machine_name for each in configurations for run in each.completed}
+    for configuration in configurations:
+        if configuration.completed:
+            by_model.setdefault(configuration.model, []).append(configuration)
+    hosts = {run.machine_name for configuration in configurations for run in configuration.completed}
     names = Counter(host.partition(" ")[0] for host in hosts)
-    found = []
-    for own in by_model.values():
-        runs = Counter(run.machine_name for each in own for run in each.completed)
+    machines = []
+    for same_model in by_model.values():
+        runs = Counter(run.machine_name for configuration in same_model for run in configuration.completed)
         devices: dict[str, dict[str, None]] = {}
-        for each in own:
-            for run in each.completed:
-                devices.setdefault(run.machine_name, {})[str(each.axes.get("device") or each.model)] = None
+        for configuration in same_model:
+            for run in configuration.completed:
+                device = str(configuration.axes.get("device") or configuration.model)
+                devices.setdefault(run.machine_name, {})[device] = None
         for host, count in runs.items():
             name, _, identity = host.partition(" ")
             name += f" ({identity:.6})" if names[name] > 1 else ""
-            found += [_relative(Machine(name, ", ".join(devices[host]), count), host, own, len(runs))] if name else []
-    return sorted(found, key=lambda each: each.speed.value if each.speed else math.inf)
+            if name:
+                machine = Machine(name, ", ".join(devices[host]), count)
+                machines.append(_relative(machine, host, same_model, len(runs)))
+    return sorted(machines, key=lambda machine: machine.speed.value if machine.speed else math.inf)
 
 
 def _relative(machine: Machine, host: str, configurations: Sequence[Measured], count: int) -> Machine:
     """Return a machine with its speed relative to the others of its model, over the configurations of both."""
-    sets = [({host} & _hosts(each.times), each) for each in configurations if len(_hosts(each.times)) > 1]
-    common = [each for hosts, each in sets if hosts]
+    sets = [
+        ({host} & _hosts(configuration.times), configuration)
+        for configuration in configurations
+        if len(_hosts(configuration.times)) > 1
+    ]
+    common = [configuration for hosts, configuration in sets if hosts]
     if not common:
         return machine
-    own, others = (
-        _Side.of([[run for run in each.times if (run.host == host) is is_own] for each in common])
+    this, others = (
+        _Side.of([[run for run in configuration.times if (run.host == host) is is_own] for configuration in common])
         for is_own in (True, False)
     )
-    runs = _Side.of([each.times for each in common])  # each machine alone has too few for its noise
-    error = math.sqrt(runs.variance * (own.scale + others.scale)) if runs.noise_df else None
-    base = Estimate(others.value - own.value, error, runs.noise_df, ALPHA / count)  # as the slowest is looked for
-    is_same = all(each.software == common[0].software for each in common) and common[0].has_one_software
+    runs = _Side.of([configuration.times for configuration in common])  # each machine alone has too few for its noise
+    error = math.sqrt(runs.variance * (this.scale + others.scale)) if runs.noise_df else None
+    base = Estimate(others.value - this.value, error, runs.noise_df, ALPHA / count)  # as the slowest is looked for
+    is_same = (
+        all(configuration.software == common[0].software for configuration in common) and common[0].has_one_software
+    )
     prior = SAME_SOFTWARE if is_same else ANY_SOFTWARE
-    bounds = _moderated(base, own.weight + others.weight, prior, others.spread).interval()
+    bounds = _moderated(base, this.weight + others.weight, prior, others.spread).interval()
     ends = replace(base, alpha=ALPHA).interval()
     low, high = map(math.exp, ends) if ends else (None, None)
-    other_hosts = {run.host for each in common for run in each.times} - {host}
+    other_hosts = {run.host for configuration in common for run in configuration.times} - {host}
     speed = Ratio(math.exp(base.value), low, high, machine.runs)
     return replace(machine, others=len(other_hosts), speed=speed, is_slow=bounds is not None and bounds[1] < 0)
 
 
 def machine_cautions(machines: Sequence[Machine]) -> Iterator[Caution]:
     """Yield a caution for each machine that is slower than those of one model usually are."""
-    for each in machines:
-        if each.is_slow and each.speed:
-            low, high = (None if end is None else 100 * (1 - end) for end in (each.speed.high, each.speed.low))
+    for machine in machines:
+        if machine.is_slow and machine.speed:
+            low, high = (None if end is None else 100 * (1 - end) for end in (machine.speed.high, machine.speed.low))
             interval = "" if low is None or high is None else f" (95% CI {low:.1f}–{high:.1f}%)"
-            others = f"{each.others} others" if each.others > 1 else "the other one"
-            text = f"{each.name} is {100 * (1 - each.speed.value):.1f}% slower than {others} of its model{interval}"
+            others = f"{machine.others} others" if machine.others > 1 else "the other one"
+            text = (
+                f"{machine.name} is {100 * (1 - machine.speed.value):.1f}% slower than {others} of its model{interval}"
+            )
             has_models = len({other.device for other in machines}) > 1
             remedy = "check its clocks, its temperature and what else runs there"
             yield Caution("slow_machine", text, remedy, could_change_best=has_models)
@@ -337,10 +359,10 @@ def machine_cautions(machines: Sequence[Machine]) -> Iterator[Caution]:
 def session_cautions(measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield a caution for each machine on which a configuration had another speed in a later session."""
     by_host: dict[str, list[tuple[int, Sample]]] = {}
-    for each in measured:
-        for run in each.times:
+    for configuration in measured:
+        for run in configuration.times:
             if run.started is not None and run.ended is not None:
-                by_host.setdefault(run.host, []).append((each.index, run))
+                by_host.setdefault(run.host, []).append((configuration.index, run))
     for host, runs in by_host.items():
         sessions = _sessions(runs)
         pairs = [
@@ -349,14 +371,14 @@ def session_cautions(measured: Sequence[Measured]) -> Iterator[Caution]:
             for index in first.keys() & second.keys()
             if min(len(first[index]), len(second[index])) > 1
         ]
-        found = []
+        changes = []
         for index, first, second in pairs:
             estimate = intervals.difference(second, first)
             ends = replace(estimate, alpha=ALPHA / len(pairs)).interval() if estimate else None
             if estimate and ends and ends[0] * ends[1] > 0 and abs(estimate.value) > LEAST_CHANGE:
-                found.append((estimate, index, second))
-        if found:
-            estimate, index, second = max(found, key=lambda each: abs(each[0].value))
+                changes.append((estimate, index, second))
+        if changes:
+            estimate, index, second = max(changes, key=lambda change: abs(change[0].value))
             ends = estimate.interval()
             assert ends
             low, value, high = map(math.exp, (ends[0], estimate.value, ends[1]))
@@ -366,8 +388,8 @@ def session_cautions(measured: Sequence[Measured]) -> Iterator[Caution]:
                 f"{host.partition(' ')[0] or 'the machine'}: {label} took {value:.2f}x as long in the session of "
                 f"{began:%Y-%m-%d %H:%M} UTC as in the one before (95% CI {low:.2f}–{high:.2f})"
             )
-            mixed = len({frozenset(number for number, each in enumerate(sessions) if i in each) for i, _ in runs}) > 1
-            could = mixed or len({each.model for each in measured}) > 1
+            mixed = len({frozenset(n for n, session in enumerate(sessions) if i in session) for i, _ in runs}) > 1
+            could = mixed or len({configuration.model for configuration in measured}) > 1
             yield Caution("sessions_differ", text, "run all again in one session (`--rerun`)", could_change_best=could)
 
 

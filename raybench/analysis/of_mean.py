@@ -18,8 +18,8 @@ def means(configurations: Sequence[Measured], target: Target) -> Iterator[Target
     Its p is that of a one-sided t-test of a mean at the bound; None with one run, or with runs that are all the same.
     """
     sign = 1 if target.at_most is None else -1
-    for own in configurations:
-        values = [sample.value for sample in own.qualities.get(target.metric, ())]
+    for configuration in configurations:
+        values = [sample.value for sample in configuration.qualities.get(target.metric, ())]
         if not values:
             continue
         mean, p = fmean(values), None
@@ -27,4 +27,6 @@ def means(configurations: Sequence[Measured], target: Target) -> Iterator[Target
             from scipy.special import stdtr  # scipy.stats takes a second to load
 
             p = float(stdtr(len(values) - 1, -sign * (mean - (target.bound or 0.0)) / error))
-        yield TargetMean(own.index, mean, len(values), target.is_reached_by(mean), p, p is not None and p < ALPHA)
+        yield TargetMean(
+            configuration.index, mean, len(values), target.is_reached_by(mean), p, p is not None and p < ALPHA
+        )

@@ -46,10 +46,10 @@ def changing_rates(runs: Sequence[Run], unit: Unit) -> Rates | None:
     finds that epochs differ, so that their mean is not their median. A slow start is a short warm-up, unless it lasts
     too long.
     """
-    series = [own for run in runs if len(own := paces(run, unit)) >= LEAST_EPOCHS]
-    if not series or any((start := slow_start(own)) and not start.is_change for own in series):
+    series = [seconds for run in runs if len(seconds := paces(run, unit)) >= LEAST_EPOCHS]
+    if not series or any((start := slow_start(seconds)) and not start.is_change for seconds in series):
         return None
-    halves = [found for own in series if (found := _halves(own))]
+    halves = [rates for seconds in series if (rates := _halves(seconds))]
     if 2 * len(halves) > len(series) and len({early < late for early, late in halves}) == 1:
         early, late = (fmean(side) for side in zip(*halves, strict=True))
         return early, late
@@ -74,9 +74,9 @@ def _halves(seconds: Sequence[float]) -> Rates | None:
 def _differ(series: Sequence[Sequence[float]]) -> bool:
     """Return whether epochs differ in the same way in all repeats, by Friedman's test (as Iman and Davenport's F)."""
     size, repeats = min(map(len, series)), len(series)
-    if repeats < 3 or any(len(own) != size for own in series):
+    if repeats < 3 or any(len(seconds) != size for seconds in series):
         return False
-    ranks = [[sum((a > b) + 0.5 * (a == b) for b in own) for a in own] for own in series]
+    ranks = [[sum((a > b) + 0.5 * (a == b) for b in seconds) for a in seconds] for seconds in series]
     squares = sum((fmean(column) - size / 2) ** 2 for column in zip(*ranks, strict=True))
     chi2 = 12 * repeats / (size * (size + 1)) * squares
     most = repeats * (size - 1)

@@ -90,20 +90,20 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def measured_here(hardware: Iterable[Hardware], packages: Mapping[str, str]) -> Iterator[Speed]:
     """Yield the speeds of the devices of this machine that an installed framework can use."""
-    for each in hardware:
-        usable = (name for name in frameworks(each.kind) if FRAMEWORKS[name].package in packages)
+    for device in hardware:
+        usable = (name for name in frameworks(device.kind) if FRAMEWORKS[name].package in packages)
         framework = next((name for name in usable if FRAMEWORKS[name].folder), "")
-        for precision in ("fp32",) if hosted(each.kind) else ("fp32", "bf16") if framework else ():
+        for precision in ("fp32",) if hosted(device.kind) else ("fp32", "bf16") if framework else ():
             if not framework:
                 continue
-            command = [sys.executable, "-m", __name__, each.kind, framework, precision]
+            command = [sys.executable, "-m", __name__, device.kind, framework, precision]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
-                raise ExecutionError(f"{each.model}: {(done.stderr.strip().splitlines() or ['it was ended'])[-1]}")
+                raise ExecutionError(f"{device.model}: {(done.stderr.strip().splitlines() or ['it was ended'])[-1]}")
             name = " ".join(filter(None, (platform.node(), machine_id())))
-            threads = len(usable_cores()) if hosted(each.kind) else 0
+            threads = len(usable_cores()) if hosted(device.kind) else 0
             rates = json.loads(done.stdout.splitlines()[-1])
-            yield Speed(name, each.model, framework, precision, threads, rates)
+            yield Speed(name, device.model, framework, precision, threads, rates)
 
 
 def keep(folder: Path, speed: Speed) -> None:
@@ -138,9 +138,9 @@ def of_runs(runs: Iterable[Run]) -> Iterator[Speed]:
 def verdicts(speed: Speed, others: Iterable[Speed]) -> Iterator[tuple[str, str, str]]:
     """Yield each rate by name, with its value and what it is compared with the other machines of the model."""
     by_machine: dict[str, dict[str, float]] = {}
-    for each in others:
-        if each.alike == speed.alike and each.machine != speed.machine:
-            by_machine.setdefault(each.machine, {}).update(each.rates)
+    for measurement in others:
+        if measurement.alike == speed.alike and measurement.machine != speed.machine:
+            by_machine.setdefault(measurement.machine, {}).update(measurement.rates)
     for name, rate in speed.rates.items():
         rates = [rates[name] for rates in by_machine.values() if rates.get(name)]
         reference = f"the median of {len(rates)} others" if len(rates) > 1 else "the other one"

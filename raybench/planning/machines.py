@@ -66,20 +66,20 @@ def spreads(cells: Sequence[ResolvedCell], repeats: int, wanted: int) -> list[Sp
             by_nodes.setdefault((tuple(sorted(cell.fit.nodes)), cell.fit.node_count), []).append(cell)
     # Machines that more configurations can use come first, so that a smaller number of them is common to all.
     uses = Counter(name for (nodes, _), alike in by_nodes.items() for name in nodes for _ in alike)
-    found = []
+    result = []
     for (nodes, count), alike in by_nodes.items():
         names = sorted(nodes, key=lambda name: (-uses[name], name))
         places = [tuple(names[first : first + count]) for first in range(0, len(names) - count + 1, count)]
         places = places[:wanted] if wanted else places
         most = min(repeats, max(cell.repeats for cell in alike))
         sets = len({_without_version(cell) for cell in alike})
-        found.append(Spread(tuple(alike), tuple(places), max(1, min(len(places) // most, sets)), wanted))
-    return found
+        result.append(Spread(tuple(alike), tuple(places), max(1, min(len(places) // most, sets)), wanted))
+    return result
 
 
-def nodes_of_trials(found: Sequence[Spread]) -> Mapping[str, tuple[str, ...]]:
+def nodes_of_trials(listed: Sequence[Spread]) -> Mapping[str, tuple[str, ...]]:
     """Return the nodes on which each trial runs if they are there, by its identity."""
-    return dict(entry for spread in found for entry in spread.nodes())
+    return dict(entry for spread in listed for entry in spread.nodes())
 
 
 def _without_version(cell: ResolvedCell) -> str:

@@ -59,16 +59,16 @@ def _read_as(spec: GridSpec, first: GridSpec, has_metrics_of_first: bool) -> Gri
     """Return a grid whose command is read by the patterns of the first.
 
     Raises:
-        UsageError: it has others, which are not to be replaced.
+        UsageError: its patterns are others, and `has_metrics_of_first` does not replace them.
     """
-    own, other = spec.workload, first.workload
-    if isinstance(own, str) or isinstance(other, str):
+    command, first_command = spec.workload, first.workload
+    if isinstance(command, str) or isinstance(first_command, str):
         return spec
     if has_metrics_of_first:
-        reading = {name: getattr(other, name) for name in _READING}
-        return spec.model_copy(update={"workload": own.model_copy(update=reading)})
+        reading = {name: getattr(first_command, name) for name in _READING}
+        return spec.model_copy(update={"workload": command.model_copy(update=reading)})
     for name in _READING:
-        if getattr(own, name) != getattr(other, name):
+        if getattr(command, name) != getattr(first_command, name):
             place = first.place(name) or "the first file"
             remedy = "a pattern such as `(?:acc|accuracy)=([\\d.]+)` reads both; --metrics-of-base uses those of BASE"
             raise spec.error(name, f"not the same as in {place}, so that the numbers are not comparable; {remedy}")

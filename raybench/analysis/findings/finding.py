@@ -72,7 +72,7 @@ class FindingKind:
         about: what it may make wrong: times, the quality or the energy.
         of_grid: whether it follows from several runs, or from the axes.
         of_answer: whether it follows from the answer.
-        of_pair: whether it is said in the sentence on two configurations, which it follows from.
+        of_pair: whether it follows from two configurations; the sentence that compares them says it.
         guess: whether raybench takes something for granted, so that the remedy is how to say it.
     """
 
