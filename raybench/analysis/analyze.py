@@ -28,6 +28,7 @@ from raybench.analysis.measured import (
     measure_all,
     seconds_per_unit,
 )
+from raybench.analysis.race import race_of
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
@@ -69,6 +70,7 @@ class Grid:
 
     def __init__(self, runs: Iterable[Run], request: GridRequest, baseline: Mapping[str, Any] | None = None) -> None:
         runs = list(runs)
+        self._race = race_of(runs, request) if request.rule and request.rule.is_race else None
         self.request = with_needed_repeats(runs, request)
         self.measured, self.unit = measure_all(runs, self.request)
         self.target = as_fraction(request.target)
@@ -120,7 +122,7 @@ class Grid:
             scalings=tuple(scalings(measured, matching, made_effects)),
             machine_speeds=tuple(machine_speeds(measured)),
             these_machines=request.these_machines,
-            status=_status(configurations, request.part, notes(measured, matching, request)),
+            status=_status(configurations, request.part, notes(measured, matching, request, self._race)),
             compared=matching.compared[0] if matching.compares_best and matching.compared else "",
             metric=metric,
             synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),

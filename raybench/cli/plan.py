@@ -87,7 +87,8 @@ def command(source: Path, options: PlanOptions) -> int:
         parts = [plural(len(later), "more trial"), f"about {seconds_text(seconds)}" if seconds else ""]
         parts.append(price_text(plan, later, estimator))
         known = "" if attempts else f"; how many is known after repeat {spec.rule.at_least}"
-        print_text(console, f"Up to {', '.join(filter(None, parts))}, until each ratio is certain{known}.")
+        end = "the best is known" if spec.rule.is_race else "each ratio is certain"
+        print_text(console, f"Up to {', '.join(filter(None, parts))}, until {end}{known}.")
         for each in progress:
             if each.tried >= spec.rule.at_least and not each.is_settled:
                 print_text(console, f"{each.in_words()}.")

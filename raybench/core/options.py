@@ -159,7 +159,7 @@ class PlanOptions(SharedOptions):
     until: str | None = option(
         None,
         "Repeat 4 to 10 times, until each ratio is certain to ± this, such as 5%. With `verdict`, until one side is "
-        "shown to be faster, or both to be equally fast.",
+        "shown to be faster, or both to be equally fast. With `best`, only what is not shown to be worse is repeated.",
         metavar="PERCENT",
     )
     smoke: bool = option(

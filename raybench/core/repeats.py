@@ -13,16 +13,27 @@ FEW_REPEATS, LOOKS = 10, (4, 6, 8, 10, 13, 16, 20)
 
 @dataclass(frozen=True)
 class RepeatRule:
-    """Repeats until each comparison of a configuration with its reference is certain.
+    """Repeats until each comparison of a configuration with its reference is certain, or until the best is known.
 
     Attributes:
         at_least, at_most: least and largest number of repeats.
         until: the half-width of the ratio's interval that is enough, such as 0.05; None: until there is a verdict.
+        within: of a race for the best: by how much those that are left may differ from it, such as 0.02.
+        by_price: whether the best is the cheapest.
+        max_loss: the loss of quality with which a configuration may be the best; None: any.
     """
 
     at_least: int
     at_most: int
     until: float | None = None
+    within: float | None = None
+    by_price: bool = False
+    max_loss: float | None = None
+
+    @property
+    def is_race(self) -> bool:
+        """Whether repeats are added until the best is known."""
+        return self.within is not None
 
     @property
     def half(self) -> float:
@@ -45,6 +56,7 @@ class Progress:
         half: half-width of the interval of the ratio, as a fraction; None without an interval.
         reached: whether that is certain enough.
         needed: about how many repeats are; None if not known.
+        departure: when and why a configuration left the race for the best; empty if it did not.
     """
 
     label: str
@@ -54,6 +66,7 @@ class Progress:
     reached: bool
     needed: int | None
     rule: RepeatRule
+    departure: str = ""
 
     @property
     def is_settled(self) -> bool:
@@ -68,6 +81,8 @@ class Progress:
 
     def in_words(self, time: str = "") -> str:
         """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`."""
+        if self.departure:
+            return f"{self.label}: {self.departure}"
         if self.half is None:
             return f"{self.label}: no times to compare"
         until = "a decision" if self.rule.until is None else f"±{percent(self.rule.until)}"
