@@ -297,7 +297,8 @@ def difference(
     error = math.sqrt(pooled.variance * (1 / counts[0] + 1 / counts[1]))
     if f_probability(own.error**2, error**2, own.df, pooled.df) < NOISIER:
         return corrected
-    alpha = min(own.alpha, POOLED_ALPHA) / candidates.comparisons
+    is_race = stopping is not None and stopping.is_race
+    alpha = (own.alpha * POOLED_ALPHA / ALPHA if is_race else min(own.alpha, POOLED_ALPHA)) / candidates.comparisons
     return replace(own, error=max(error, own.error), df=pooled.df, alpha=alpha)
 
 

@@ -129,7 +129,8 @@ def _race_progress(race: Race, request: GridRequest) -> Iterator[Progress]:
         if rival and rival.ratio and rival.ratio.low and rival.ratio.high and rule.within:
             half, away = math.log(rival.ratio.high / rival.ratio.low) / 2, abs(math.log(rival.ratio.value))
             margin = max(away, math.log1p(rule.within) - away)
-            needed = max(race.looks + 1, math.ceil(race.looks * (half / margin) ** 2))
+            if race.looks > rule.at_least:  # the first interval is far wider than the noise
+                needed = max(race.looks + 1, math.ceil(race.looks * (half / margin) ** 2))
             half = math.expm1(half)
         ids = cells[index].cell_id, cells[other].cell_id
         yield Progress(label, ids, race.looks, half, race.is_over, needed, rule)

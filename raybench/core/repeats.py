@@ -77,7 +77,8 @@ class Progress:
     @property
     def is_out_of_reach(self) -> bool:
         """Whether the largest number of repeats is not enough, by what is known now."""
-        return not self.is_settled and (self.needed is None or self.needed > self.rule.at_most)
+        is_far = not self.rule.is_race if self.needed is None else self.needed > self.rule.at_most
+        return not self.is_settled and is_far
 
     def in_words(self, time: str = "") -> str:
         """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`."""
@@ -92,6 +93,8 @@ class Progress:
         if self.tried >= self.rule.at_most:
             missed = f"{until} was not reached in" if self.rule.until else "undecided after"
             return f"{head}; {missed} {self.tried} repeats"
+        if self.needed is None and self.rule.is_race:
+            return head
         if self.needed is None or self.is_out_of_reach:
             many = f"about {round(self.needed, 2 - len(str(self.needed)))}" if self.needed else "more than 999"
             return f"{head}; {until} needs {many} repeats; the limit is {self.rule.at_most}"
