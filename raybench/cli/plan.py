@@ -50,8 +50,11 @@ def command(source: Path, options: PlanOptions) -> int:
     """
     from raybench import datasets
     from raybench.analysis.measured import clock_text
+    from raybench.analysis.noise import saved_noise
     from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, price_text, states, statuses
     from raybench.cli.console import page, print_columns, print_text
+    from raybench.cli.noise import shown_text
+    from raybench.core.identity import NOISE
     from raybench.core.text import plural
     from raybench.execution.base import make_executor
     from raybench.planning.estimate import Estimator
@@ -92,6 +95,10 @@ def command(source: Path, options: PlanOptions) -> int:
         for each in progress:
             if each.tried >= spec.rule.at_least and not each.is_settled:
                 print_text(console, f"{each.in_words()}.")
+    noise_history = GridHistory.read(grid_folder(options.folder, f"{spec.name}{NOISE}"))
+    if noise_history.attempts and (floor := saved_noise(noise_history)):
+        least = spec.least_repeats
+        print_text(console, f"By `raybench noise`, {plural(least, 'repeat')} would show {shown_text(floor, least)}.")
     if clock := clock_text(attempts):
         print_text(console, clock)
     for line in (*notes(plan), *skip_lines(plan, others), *budget_line(plan), *price_lines(plan, todo, estimator)):

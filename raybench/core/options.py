@@ -209,6 +209,20 @@ class GridOptions(PlanOptions):
         metavar="MINUTES",
         least=0,
     )
+    spend: str | None = option(
+        None,
+        "Begin no trial that would make the trials of this command cost more, by the grid's prices, such as $20.",
+        metavar="AMOUNT",
+    )
+    within: str | None = option(
+        None, "Begin no trial that would not end in this time, by the mean of those so far, such as 2h.", metavar="TIME"
+    )
+    wait_for_quiet: str | None = option(
+        None,
+        "How long to wait, at most, until other programs leave the cores before the first trial, such as 10m. Without, "
+        "a terminal is asked.",
+        metavar="TIME",
+    )
     these_machines: bool = option(False, THESE_MACHINES)
     checks: bool = option(
         True,

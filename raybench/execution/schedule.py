@@ -184,6 +184,11 @@ class Schedule:
         return all(map(self._is_stranded, self._waiting))
 
     @property
+    def running(self) -> int:
+        """The number of trials that run or are about to."""
+        return len(self._running) + len(self._ahead)
+
+    @property
     def finished(self) -> bool:
         """Return whether nothing waits and nothing runs."""
         return not self._waiting and not self._running and not self._ahead and not self.wanted
