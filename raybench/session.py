@@ -321,8 +321,9 @@ class Session:
         self.ended[event["trial"]] = event["status"]
         run = self._history.attempts[key]
         self._spending.add(run)
-        if (reason := self._spending.stops(self._schedule.running)) and (removed := self._schedule.stop()):
-            self.tell(f"{reason}: {plural(removed, 'trial')} that could have followed did not run")
+        others = self._schedule.running - 1  # the trial is released after this event
+        if self._schedule.waiting and (reason := self._spending.stops(others)):
+            self.tell(f"{reason}: {plural(self._schedule.stop(), 'trial')} that could have followed did not run")
         if self._limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
             check_logged(self._limits, self._request, run.last_metrics)  # a wrong name stops it at its first run
 

@@ -62,10 +62,15 @@ class Noise:
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """The noise of the time of a configuration, None if it is not known, and of its metrics."""
+    """The noise of the time of a configuration, None if it is not known, and of its metrics.
+
+    Attributes:
+        same: metrics that are the same in all runs, which are then one run.
+    """
 
     time: Noise | None
     metrics: Mapping[str, Noise] = field(default_factory=dict)
+    same: tuple[str, ...] = ()
 
     @property
     def most_telling(self) -> str:
@@ -85,12 +90,12 @@ def noise_floor(configuration: Measured) -> NoiseFloor:
     metrics = {}
     for name in quality_metrics(configuration.qualities):
         values = [each.value for each in configuration.qualities[name]]
-        if len(values) >= LEAST_RUNS:
+        if len(values) >= LEAST_RUNS and name not in configuration.alike:
             changes = doublings.get(name)
             metrics[name] = _noise(values, configuration.rounding(name), fmean(changes) if changes else None)
     times = [each.value for each in configuration.times]
     time = _noise(times, configuration.rounding(TIME)) if len(times) >= LEAST_RUNS else None
-    return NoiseFloor(time, metrics)
+    return NoiseFloor(time, metrics, tuple(name for name in configuration.qualities if name in configuration.alike))
 
 
 def _noise(values: Sequence[float], rounding: float, doubling: float | None = None) -> Noise:

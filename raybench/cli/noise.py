@@ -81,6 +81,9 @@ def noise_lines(floor: NoiseFloor) -> Iterator[str]:
         yield _line("time", floor.time, is_time=True)
     for name, noise in floor.metrics.items():
         yield _line(metric_name(name), noise)
+    if floor.same:
+        same = ", ".join(map(metric_name, floor.same))
+        yield f"The same in all runs, so that their noise is not known (does the program use `{{seed}}`?): {same}."
     for repeats in REPEATS if floor.time or floor.metrics else ():
         yield f"{repeats} repeats show {shown_text(floor, repeats)}, in 4 of 5 comparisons of two versions."
     if name := floor.most_telling:
