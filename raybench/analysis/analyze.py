@@ -33,7 +33,7 @@ from raybench.analysis.ratios import cost_ratio, cost_summary, quality_differenc
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
 from raybench.analysis.trust import with_trust
-from raybench.analysis.until import notes, with_needed_repeats
+from raybench.analysis.until import more_repeats, notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.labels import configuration_label
 from raybench.core.ledger import TRAINING
@@ -120,6 +120,7 @@ class Grid:
             best=tuple(bests),
             effects=made_effects,
             scalings=tuple(scalings(measured, matching, made_effects)),
+            more_repeats=more_repeats(bests[0], configurations, measured) if bests and not request.rule else None,
             machine_speeds=tuple(machine_speeds(measured)),
             these_machines=request.these_machines,
             status=_status(configurations, request.part, notes(measured, matching, request, self._race)),

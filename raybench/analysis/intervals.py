@@ -200,9 +200,10 @@ class Candidates:
             factor = len(sides) / (len(sides) - 1)
             parts = [(factor * float(squares), len(repeats) - 1) for squares in (table.rest**2).sum(axis=0)]
             if (number := _noisiest(parts, table.ms_residual * table.df, table.df)) is None:
-                # A race has so many pairs that one of noisy configurations would often differ by the variance of all.
+                # A race has so many pairs that one of noisy configurations would often differ by the variance of all:
+                # this then counts as that of two sides alone.
                 is_common = not self._is_race or bartlett(parts) >= ALPHA
-                return Residual(table.ms_residual, table.df if is_common else len(repeats) - 1)
+                return Residual(table.ms_residual, table.df if is_common else min(table.df, 2 * len(repeats) - 2))
             del sides[number]
         return None
 

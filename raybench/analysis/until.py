@@ -13,8 +13,9 @@ from enum import IntEnum
 from statistics import NormalDist
 from typing import NamedTuple
 
+from raybench.analysis.answer import Best, Configuration, Criterion, MoreRepeats, Verdict
 from raybench.analysis.best import ranking
-from raybench.analysis.intervals import Estimate
+from raybench.analysis.intervals import ALPHA, REPEATED_LOOKS, Estimate, Stopping
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import TIME, Measured, measure_all
 from raybench.analysis.race import Race, race_of
@@ -125,15 +126,16 @@ def _race_progress(race: Race, request: GridRequest) -> Iterator[Progress]:
         rival = race.rivals.get(index)
         other = index if rival is None else rival.leader
         label = labels[index] if rival is None else f"{labels[index]} against {labels[other]}"
-        half, needed = math.inf, None
+        half, needed, words = math.inf, None, "not known yet whether it keeps the quality" if rule.max_loss else ""
         if rival and rival.ratio and rival.ratio.low and rival.ratio.high and rule.within:
+            words = ""
             half, away = math.log(rival.ratio.high / rival.ratio.low) / 2, abs(math.log(rival.ratio.value))
             margin = max(away, math.log1p(rule.within) - away)
             if race.looks > rule.at_least:  # the first interval is far wider than the noise
                 needed = max(race.looks + 1, math.ceil(race.looks * (half / margin) ** 2))
             half = math.expm1(half)
         ids = cells[index].cell_id, cells[other].cell_id
-        yield Progress(label, ids, race.looks, half, race.is_over, needed, rule)
+        yield Progress(label, ids, race.looks, half, race.is_over, needed, rule, words)
 
 
 def _labels(request: GridRequest) -> list[str]:
@@ -158,6 +160,43 @@ def _race_notes(race: Race, request: GridRequest) -> Iterator[str]:
         yield f"Not told apart in {plural(race.looks, 'repeat')}, the most that were allowed: {names_text(near)}"
     elif not race.is_over:
         yield f"The best is not known yet after {plural(race.looks, 'repeat')}"
+
+
+def more_repeats(
+    best: Best, configurations: Sequence[Configuration], measured: Sequence[Measured]
+) -> MoreRepeats | None:
+    """Return about how many more repeats would decide which of the fastest is the best; None if more would not.
+
+    The report of more repeats allows for the look at these.
+    """
+    first, near = measured[best.configuration], best.indistinguishable
+    if next(iter(best.ratios), None) is not Criterion.FASTEST or best.verdict is not Verdict.UNDECIDED or not near:
+        return None
+    most = 0
+    for index in near:
+        estimate = compared(first, measured[index], TIME)
+        count = min(len(first.times), len(measured[index].times))
+        if estimate is None or estimate.alone or count < 2:  # more repeats say nothing of other machines
+            return None
+        looks = Stopping.of(REPEATED_LOOKS, count)
+        factor = (looks.paired if estimate.paired else looks.welch) / ALPHA
+        away = abs(estimate.value)
+        margin = max(away, EQUALLY_FAST - away)
+        needed = replace(estimate, alpha=estimate.alpha * factor).repeats_until(margin, count)
+        if needed is None:
+            return None
+        most = max(most, needed - count)
+    chosen = best.configuration, *near
+    seconds, prices = ([getattr(configurations[each], name) for each in chosen] for name in ("total_s", "total_price"))
+    others = [each for each in measured if each.job == first.job and each.times and each.index not in chosen]
+    return MoreRepeats(
+        chosen,
+        most,
+        most * len(chosen),
+        most * sum(seconds) if None not in seconds else None,
+        most * sum(prices) if None not in prices else None,
+        is_rest_decided=bool(others) and not best.unproven and all(len(each.times) > 1 for each in others),
+    )
 
 
 def _is_narrow(estimate: Estimate | None, rule: RepeatRule) -> Certainty:

@@ -49,6 +49,7 @@ def command(source: Path, options: PlanOptions) -> int:
     and costs are estimated from earlier trials of similar configurations. Nothing is started or downloaded.
     """
     from raybench import datasets
+    from raybench.analysis.analyze import Grid
     from raybench.analysis.measured import clock_text
     from raybench.analysis.noise import saved_noise
     from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, price_text, states, statuses
@@ -61,9 +62,11 @@ def command(source: Path, options: PlanOptions) -> int:
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.plan import make_plan, notes, plan_warnings, request_of, skip_lines
     from raybench.planning.resume import done_on_other_machines, missing_work
-    from raybench.reporting.words import seconds_text
+    from raybench.reporting.words import certainty_sentences, seconds_text
     from raybench.results.folder import grid_folder
+    from raybench.results.grid_request import latest_request
     from raybench.results.history import GridHistory
+    from raybench.results.machines import as_requested
     from raybench.session import decided_work
 
     spec = requested_grid(source, options)
@@ -95,6 +98,10 @@ def command(source: Path, options: PlanOptions) -> int:
         for each in progress:
             if each.tried >= spec.rule.at_least and not each.is_settled:
                 print_text(console, f"{each.in_words()}.")
+    if attempts and not todo and not spec.rule:
+        runs, request = as_requested(history, latest_request(history))
+        for line in certainty_sentences(Grid(runs, request or request_of(plan)).answer()):
+            print_text(console, line)
     noise_history = GridHistory.read(grid_folder(options.folder, f"{spec.name}{NOISE}"))
     if noise_history.attempts and (floor := saved_noise(noise_history)):
         least = spec.least_repeats

@@ -56,7 +56,7 @@ class Progress:
         half: half-width of the interval of the ratio, as a fraction; None without an interval.
         reached: whether that is certain enough.
         needed: about how many repeats are; None if not known.
-        departure: when and why a configuration left the race for the best; empty if it did not.
+        remark: when and why a configuration left the race for the best, or cannot be compared yet; empty otherwise.
     """
 
     label: str
@@ -66,7 +66,7 @@ class Progress:
     reached: bool
     needed: int | None
     rule: RepeatRule
-    departure: str = ""
+    remark: str = ""
 
     @property
     def is_settled(self) -> bool:
@@ -82,8 +82,8 @@ class Progress:
 
     def in_words(self, time: str = "") -> str:
         """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`."""
-        if self.departure:
-            return f"{self.label}: {self.departure}"
+        if self.remark:
+            return f"{self.label}: {self.remark}"
         if self.half is None:
             return f"{self.label}: no times to compare"
         until = "a decision" if self.rule.until is None else f"±{percent(self.rule.until)}"

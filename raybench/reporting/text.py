@@ -42,7 +42,12 @@ def _blocks(answer: Answer, width: int, full: bool, after_run: str) -> Iterator[
     more = f"`{after_run} --full`" if after_run else "--full"
     yield wrapped(words.status_sentences(answer), width, "yellow")
     yield wrapped(
-        [*map(str, words.best_texts(answer)), *words.mean_sentences(answer), *words.scaling_sentences(answer)],
+        [
+            *map(str, words.best_texts(answer)),
+            *words.certainty_sentences(answer),
+            *words.mean_sentences(answer),
+            *words.scaling_sentences(answer),
+        ],
         width,
         "bold",
     )

@@ -1,6 +1,8 @@
 """`--spend`, `--within` and `--wait-for-quiet`: where a grid stops, what it says, and what it waits for."""
 
 import io
+import math
+import random
 
 import pytest
 from support.executors import DrawnTimes
@@ -29,8 +31,8 @@ def drawn(tmp_path):
     (tmp_path / "train.py").write_text("def train(trial, *, size: int):\n    raise AssertionError('drawn')\n")
     (tmp_path / "grid.yaml").write_text(GRID)
 
-    def run(changes=(), load=None, **limits):
-        out, executor = io.StringIO(), DrawnTimes(lambda job: 1.0)
+    def run(changes=(), load=None, draw=lambda job: 1.0, **limits):
+        out, executor = io.StringIO(), DrawnTimes(draw)
         executor.host_load = lambda: load
         options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False, **limits)
         spec = load_grid(tmp_path / "grid.yaml", changes)
@@ -96,3 +98,23 @@ def test_time_left_follows_a_machine_that_became_busy(tmp_path, drawn):
     run_grid(load_grid(tmp_path / "grid.yaml", ["repeats=10"]), executor, display, options)
     known = [left for left in lefts if left is not None]
     assert max(known) > 1.5 * known[0]
+
+
+def test_answer_and_plan_say_what_more_repeats_would_bring(drawn, raybench):
+    def seconds(job):
+        noise = random.Random(f"{job.cell.params['size']} {job.repeat}").gauss(0, 0.03)
+        return (2.0 if job.cell.params["size"] == 3 else 1.0) * math.exp(noise)
+
+    outcome, _, _ = drawn(["repeats=3", "axes={device: [mine], params.size: [1, 2, 3]}"], draw=seconds)
+    more = outcome.report.answer.more_repeats
+    assert sorted(more.configurations) == [0, 1] and more.trials == 2 * more.repeats and more.is_rest_decided
+    assert more.total_price == pytest.approx(more.total_s) == pytest.approx(2 * more.trials, rel=0.2)
+    said = raybench("plan", "grid.yaml", "--set", "repeats=3", "--set", "axes={device: [mine], params.size: [1, 2, 3]}",
+                    "--results", "results").out  # fmt: skip
+    assert f"About {more.repeats} more repeats ({more.trials} trials, " in said and "; the rest is decided." in said
+    assert said.splitlines() and "would decide between size " in said
+
+
+def test_decided_answer_asks_for_no_more_repeats(drawn):
+    outcome, _, _ = drawn(draw=lambda job: job.cell.params["size"] * (1 + job.repeat / 1000))
+    assert outcome.report.answer.more_repeats is None
