@@ -16,6 +16,7 @@ SHORT = {
     "kills": "--kills 2 --epochs 1 --seed 11 --folder work",
     "loop": "--batch 4 --steps 1 --rounds 2 --precision bf16",
     "overhead": "--trials 1 --rounds 1",
+    "race": "--draws 1",
     "reading": "--trials 50 --epochs 3",
     "replicas": "--batch 8 --replicas 2 --steps 1 --rounds 2 --kind cpu",
     "until": "--grids 1",

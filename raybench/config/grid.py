@@ -59,16 +59,14 @@ class Repeats(Strict):
     until: v.Certainty | None = key(
         "A configuration needs no more repeats when the 95% interval of its ratio to the reference is at most ± this. "
         "With `verdict`: when one is shown to be faster, or both to be equally fast within 5%. With `best`: when it is "
-        "shown to be worse than another, and so until the best is known.",
+        "shown to be worse than another.",
         "5%",
         None,
     )
-    at_least: v.LeastRepeats = key("Fewest repeats of a configuration; with `until: best`, 3 unless it is given.", 4, 4)
+    at_least: v.LeastRepeats = key("Fewest repeats of a configuration; by default 3 with `until: best`.", 4, 4)
     at_most: v.Count = key("Most repeats of a configuration, with `until`.", 10, 10)
-    within: v.Percentage = key("With `until: best`: how close to the best the others may be in the end.", "2%", "2%")
-    best_by: Literal["time", "price"] = key(
-        "With `until: best`: whether the best is the fastest, or first to the target, or the cheapest.", "price", "time"
-    )
+    within: v.Percentage = key("With `until: best`: how near the others may be in the end.", "2%", "2%")
+    best_by: Literal["time", "price"] = key("With `until: best`: `price` for the cheapest.", "price", "time")
     machines: v.Count | None = key(
         "Number of machines of each model in a Ray cluster, the same for all configurations of it; without `until` and "
         "`at_least`, each runs a configuration once.",

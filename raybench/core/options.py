@@ -159,7 +159,7 @@ class PlanOptions(SharedOptions):
     until: str | None = option(
         None,
         "Repeat 4 to 10 times, until each ratio is certain to ± this, such as 5%. With `verdict`, until one side is "
-        "shown to be faster, or both to be equally fast. With `best`, only what is not shown to be worse is repeated.",
+        "shown to be faster, or both to be equally fast. With `best`, until the best is known.",
         metavar="PERCENT",
     )
     smoke: bool = option(
@@ -211,16 +211,13 @@ class GridOptions(PlanOptions):
     )
     spend: str | None = option(
         None,
-        "Begin no trial that would make the trials of this command cost more, by the grid's prices, such as $20.",
+        "Begin no trial with which those of this command would cost more, such as $20.",
         metavar="AMOUNT",
     )
-    within: str | None = option(
-        None, "Begin no trial that would not end in this time, by the mean of those so far, such as 2h.", metavar="TIME"
-    )
+    within: str | None = option(None, "Begin no trial that would not end in this time, such as 2h.", metavar="TIME")
     wait_for_quiet: str | None = option(
         None,
-        "How long to wait, at most, until other programs leave the cores before the first trial, such as 10m. Without, "
-        "a terminal is asked.",
+        "The longest wait for other programs to leave the cores, such as 10m; by default a terminal is asked.",
         metavar="TIME",
     )
     these_machines: bool = option(False, THESE_MACHINES)
