@@ -49,7 +49,9 @@ def _cut(name: str, value: Any) -> Any:
 def append_event(folder: Path, event: Event) -> None:
     """Append an event to the file of an attempt, and write its full traceback to `ERROR`."""
     folder.mkdir(parents=True, exist_ok=True)
-    append_to(events_file(folder), to_line(shortened(event)).encode("utf-8", errors="replace"))
+    path = events_file(folder)
+    line = to_line(shortened(event), path.stat().st_size if path.exists() else 0)
+    append_to(path, line.encode("utf-8", errors="replace"))
     trace = (event.get("error") or {}).get("traceback")
     if trace:
         (folder / ERROR).write_text(trace, encoding="utf-8", errors="backslashreplace")
