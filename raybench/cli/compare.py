@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from raybench.cli import options as opt
-from raybench.cli.report import OutputFile, write_file
+from raybench.cli.report import write_file
 from raybench.core.options import GridOptions, ReportOptions
 from raybench.errors import UsageError
 
@@ -95,10 +95,14 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 @opt.option(ReportOptions, "higher_is_better")
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option(
-    "--json", "data", type=OutputFile, metavar="FILE", help="Write the comparison as JSON; - writes to the terminal."
+    "--json",
+    "data",
+    type=opt.OutputFile,
+    metavar="FILE",
+    help="Write the comparison as JSON; - writes to the terminal.",
 )
 @click.option(
-    "--markdown", type=OutputFile, metavar="FILE", help="Write the comparison as a comment for a pull request."
+    "--markdown", type=opt.OutputFile, metavar="FILE", help="Write the comparison as a comment for a pull request."
 )
 @click.option(
     "--interleave",
