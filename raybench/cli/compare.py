@@ -249,7 +249,8 @@ def _run_all(
         show_ends(outcome, console)
         return outcome.exit_status
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
-    comparison = compare(Grid(attempts, request or request_of(outcome.plan)), limits)
+    grid = Grid(attempts, request or request_of(outcome.plan))
+    comparison = compare(grid, limits, warnings=outcome.history.warnings)
     _show(comparison, files)
     show_ends(outcome, console)
     status = STATUSES[comparison.decision]
