@@ -24,6 +24,7 @@ SERVERS = ("http", "https", "databricks")
 
 PLAIN = {
     r"read timeout=([\d.]+)": r"it did not answer within \1 s; MLFLOW_HTTP_REQUEST_TIMEOUT sets a longer time",
+    "error code 401|password authentication failed": "it refuses the user or the password",
     f"disk (is )?full|{os.strerror(errno.ENOSPC)}": "its disk is full",
     f"Max retries exceeded|{os.strerror(errno.ECONNREFUSED)}|could not connect": "it does not answer",
 }

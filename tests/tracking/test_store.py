@@ -94,9 +94,10 @@ def test_remedy_can_be_pasted(monkeypatch):
     [
         ("Max retries exceeded with url: /x (Caused by ReadTimeoutError('read timed out. (read timeout=7)'))", "7 s"),
         ("Max retries exceeded with url: /x (Caused by NewConnectionError)", "it does not answer"),
+        ("API request to endpoint failed with error code 401 != 200. Response body: 'x'", "refuses the user or the"),
     ],
 )
-def test_a_slow_server_is_not_one_that_does_not_answer(message, words):
+def test_errors_of_servers_are_in_plain_words(message, words):
     with pytest.raises(StoreError) as caught, redacted_errors(Store(SERVER)):
         raise RuntimeError(message)
     assert words in str(caught.value) and ("MLFLOW_HTTP_REQUEST_TIMEOUT" in str(caught.value)) == ("7" in words)
