@@ -71,7 +71,7 @@ _SAME_JOB = {
 }
 """Fields of a cell that are no change of a version; a faster device or easier data would hide a slower one."""
 
-LEAST_GAP_S = 0.5
+LEAST_GAP_S = 0.05
 """Seconds that may pass between the dates of a run beyond those of its own clock, which a system corrects in steps."""
 
 MORE_CORES = 1.2
