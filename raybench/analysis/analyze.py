@@ -28,9 +28,10 @@ from raybench.analysis.measured import (
     measure_all,
     seconds_per_unit,
 )
-from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
+from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
+from raybench.analysis.trade_off import trade_offs
 from raybench.analysis.trust import with_trust
 from raybench.analysis.until import notes, with_needed_repeats
 from raybench.core.identity import SYNTHETIC, is_smoke
@@ -116,6 +117,7 @@ class Grid:
             configurations=tuple(configurations),
             ranking=tuple(self._order),
             best=tuple(bests),
+            trade_offs=tuple(trade_offs(measured, metric, named)) if is_result and self._quality_sign is None else (),
             effects=made_effects,
             scalings=tuple(scalings(measured, matching, made_effects)),
             machine_speeds=tuple(machine_speeds(measured)),
@@ -147,7 +149,7 @@ class Grid:
             replace(each, low=None, high=None) if each and name in own.alike else each
             for name, each in ((self.metric, summary), (TIME, seconds))
         )
-        total_s = _median(run.total_s for run in runs)
+        total_s = _median(map(_whole_s, runs))
         used = [run.utilization for run in runs if run.utilization]
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         content = next((run.cell for run in own.attempts if run.cell), cell.content)
@@ -177,7 +179,7 @@ class Grid:
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
             total_price=price_of(total_s, cell.price_per_hour),
-            price=price_of(seconds.value if seconds else None, cell.price_per_hour),
+            price=priced(seconds, cell.price_per_hour),
             energy_j=joules.value if (joules := cost_summary(own.energies)) else None,
             communication=_median(run.communication for run in runs),
             medians={
@@ -191,12 +193,13 @@ class Grid:
 
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
         seconds, joules = expected(own.tries), expected(own.tries, ENERGY_TO_TARGET)
+        total = Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None
         return ToTarget(
             reached=sum(each.reached for each in own.tries),
             tried=len(own.tries),
             success_s=seconds.success if seconds else None,
-            expected=Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None,
-            price=price_of(seconds.value if seconds else None, own.price_per_hour),
+            expected=total,
+            price=priced(total, own.price_per_hour),
             energy_j=joules.value if joules else None,
             ratio=target_ratio(own, other) if other else None,
         )
@@ -219,7 +222,12 @@ class Grid:
     def _run(self, run: Run, own: Measured) -> RunResult:
         to_target_s = training_s(run.epochs_to(self.target))
         seconds = seconds_per_unit(run, self.unit, own.is_changing)
-        return RunResult(run.trial, seconds, to_target_s, partial(_curve, run))
+        return RunResult(run.trial, seconds, to_target_s, _whole_s(run), partial(_curve, run))
+
+
+def _whole_s(run: Run) -> float | None:
+    """Return the wall time of a run, or that of its training if that is all that is known."""
+    return run.epochs_s if run.total_s is None else run.total_s
 
 
 def _curve(run: Run, metric: str) -> Curve:

@@ -270,6 +270,13 @@ class ReportOptions(SharedOptions):
         "The quality to reach, such as 'val/loss<=3.28'; 'mean val/loss<=3.28' also tests the mean of the runs.",
         metavar="METRIC<=X",
     )
+    deadline: str = option(
+        "", "The cheapest of those whose runs take at most this, to the target if there is one.", metavar="3h"
+    )
+    spend_at_most: str = option(
+        "", "The fastest of those whose runs cost at most this; with a deadline, the cheapest.", metavar="AMOUNT"
+    )
+    runs_per_month: int | None = option(None, "Runs a month, for the price of a month.", metavar="N", least=1)
     where: Mapping[str, Any] | Sequence[str] = option(
         (),
         "Only these configurations:",

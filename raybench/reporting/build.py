@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from raybench.analysis.answer import Caution
 from raybench.analysis.compare import Limits, compare
 from raybench.analysis.measured import as_fraction, counted_units, measure_all
 from raybench.analysis.of_mean import means
+from raybench.analysis.trade_off import choices
 from raybench.core.events import now
 from raybench.core.job import Target
 from raybench.core.options import ReportOptions
@@ -38,6 +40,8 @@ MEAN = "mean "
 """Before the target of which the mean of the runs is tested, too."""
 
 _TARGET = re.compile(rf"(?:{MEAN})?\s*([^<>=\s]+)\s*(<=|>=)\s*(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 HTML = "report.html"
 """The name of the report's page in the folder of a grid."""
@@ -130,6 +134,12 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     if options.target.startswith(MEAN) and (target := as_fraction(request.target)):
         measured, _ = measure_all(attempts, request)
         report = replace(report, answer=replace(report.answer, means=tuple(means(measured, target))))
+    answer = replace(report.answer, runs_per_month=options.runs_per_month)
+    if options.deadline or options.spend_at_most:
+        deadline_s, spend = _seconds(options.deadline), _price(options.spend_at_most)
+        found = tuple(choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend))
+        answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=found)
+    report = replace(report, answer=answer)
     status = replace(report.answer.status, is_own=grid.is_folder)
     if grid.history and grid.history.unread:  # in front of the answer, as it could be a different one
         status = replace(status, repeats=(*status.repeats, f"The grid has damaged files: {grid.history.unread}"))
@@ -168,6 +178,23 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
     runs = [run.whole() if options.whole_runs else run for run in attempts]
     these_machines = options.these_machines or request.these_machines
     return replace(request, metric=metric, target=target, cells=cells, these_machines=these_machines), runs
+
+
+def _seconds(text: str) -> float | None:
+    """Return a deadline in seconds; None without one."""
+    match = _DURATION.fullmatch(text.strip())
+    if text and (match is None or not any(match.groups())):
+        raise UsageError(f"deadline: {text!r} is not a duration; write 3h, 90m, 1h30m or 45s")
+    parts = match.groups() if match else ()
+    return sum(float(part or 0) * size for part, size in zip(parts, (3600, 60, 1), strict=True)) if text else None
+
+
+def _price(text: str) -> float | None:
+    """Return what may be spent, in the currency of the prices; None without a limit."""
+    try:
+        return float(text.strip().lstrip("$")) if text else None
+    except ValueError:
+        raise UsageError(f"spend_at_most: {text!r} is not a price; write a number such as 30") from None
 
 
 def history_warnings(history: GridHistory) -> list[str]:

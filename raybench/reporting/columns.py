@@ -8,6 +8,7 @@ from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
 from raybench.analysis.ratios import is_accuracy
+from raybench.analysis.trade_off import run_costs
 from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.text import format_value
@@ -68,8 +69,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     """Return the table of configurations; columns without any value are left out."""
     unit, metric, goal, currency = answer.unit, answer.metric, words.goal_text(answer), words.currency_sign(answer)
     is_reached = words.is_reached(answer.configurations)
-    of, (priced, more) = ("to_target.", (unit, 1)) if is_reached else ("", words.price_unit(answer))
+    of, (priced, more) = "to_target." if is_reached else "", words.price_unit(answer)
     per, per_more = (f" to {goal}" if is_reached else f"/{_short(each.label)}" for each in (unit, priced))
+    per_more = f"/{_short(priced.label)}{per_more}" if is_reached and more > 1 else per_more
     goal_s, unit_s = (words.column_unit(at(each, f"{path}.value") for each in shown) for path in (EXPECTED, "seconds"))
 
     def column(
@@ -97,7 +99,13 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         _ratios(words.speed_head(answer), shown, "ratio", drop=8 if is_reached else 0),
         column(words.metric_name(metric), "quality.value", quality),
         *([] if effect_columns(answer) else [_differences(answer, shown)]),
-        column(f"{currency}{per_more}", f"{of}price", size=1 / more, drop=5),
+        Column(
+            f"{currency}{per_more}",
+            words.column_texts([at(each, f"{of}price") for each in shown], 1 / more, with_ends=True),
+            drop=5,
+            right=True,
+        ),
+        *_of_runs(answer, shown),
         column(f"device J{per}", f"{of}energy_j", drop=9),
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
@@ -112,6 +120,18 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column("machines", "machines", str, drop=2))
     columns.append(Column("cautions", [", ".join(each.cautions) for each in shown], drop=1))
     return [each for each in columns if not each.is_empty]
+
+
+def _of_runs(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
+    """Return the prices of a run, which is to the target if there is one, and of a month."""
+    prices, currency = [run_costs(each)[1] for each in shown], words.currency_sign(answer)
+    times = answer.runs_per_month or 0.0
+    heads = [(f"{currency}/run", 1.0)] * (not words.is_reached(shown) and answer.unit.name != "run")
+    heads += [(f"{currency}/month ({times:,.0f} runs)", times)] * bool(times)
+    return [
+        Column(head, words.column_texts([price and price * n for price in prices]), drop=7, right=True)
+        for head, n in heads
+    ]
 
 
 def machine_columns(answer: Answer) -> list[Column]:

@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
-from raybench.analysis.ratios import is_accuracy
+from raybench.analysis.ratios import is_accuracy, scaled
 from raybench.core.labels import named_value
 from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
@@ -299,27 +299,38 @@ def time_parts(answer: Answer, make: Make) -> Figure:
 
 
 def time_and_price(answer: Answer, make: Make) -> Figure:
-    """Draw time against price: to the target if there is one, else of a whole run."""
-    points: list[tuple[Configuration, float, float]] = []
-    for each in _ranked(answer):
-        to, middle = each.to_target, _seconds(each)
-        seconds, price = (middle.value if middle else None, to.price) if to else (each.total_s, each.total_price)
+    """Draw time against price, to the target if there is one, else of a unit of work; a line joins the best of both."""
+    points: list[tuple[Configuration, Summary, Summary]] = []
+    for each in _some(_ranked(answer)):
+        seconds, price = _seconds(each), each.to_target.price if each.to_target else each.price
         if seconds is not None and price is not None:
             points.append((each, seconds, price))
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
     figure, (panel,) = _new_figure(make, 3.3)
-    colors, unit = _colors(answer), words.column_unit(seconds for _, seconds, _ in points)
-    points = [(each, seconds / unit.seconds, price) for each, seconds, price in points]
+    _, times = words.price_unit(answer)
+    colors, unit = _colors(answer), words.column_unit(seconds.value * times for _, seconds, _ in points)
+    points = [(each, scaled(s, times / unit.seconds), scaled(price, times)) for each, s, price in points]
+    by_index = {each.index: (time.value, price.value) for each, time, price in points}
+    for trade_off in answer.trade_offs:
+        steps = [by_index[step.configuration] for step in trade_off.steps if step.configuration in by_index]
+        panel.plot(*zip(*steps, strict=True), color=INK, linewidth=0.8, drawstyle="steps-post", zorder=1)
+    best = {step.configuration for trade_off in answer.trade_offs for step in trade_off.steps}
     for each, time, price in points:
-        panel.plot(time, price, "o", color=colors[each.index], markersize=6, markeredgecolor=PAPER)
-    _scale(panel, [time for _, time, _ in points], 6.0)
-    _scale(panel, [price for _, _, price in points], 6.0, "y")
-    goal = f"to {words.goal_text(answer)}" if any(each.to_target for each, _, _ in points) else "of a whole run"
-    panel.set_xlabel(f"time {goal}, {unit.name}", loc="left")
+        color = colors[each.index]
+        x, y = ([each.low or each.value, each.high or each.value] for each in (time, price))
+        panel.plot(x, [price.value] * 2, color=color, linewidth=1.2)
+        panel.plot([time.value] * 2, y, color=color, linewidth=1.2)
+        face = color if each.index in best else PAPER
+        panel.plot(time.value, price.value, "o", color=color, markersize=6, markerfacecolor=face)
+    _scale(panel, [time.value for _, time, _ in points], 6.0)
+    _scale(panel, [price.value for _, _, price in points], 6.0, "y")
+    head = words.price_head(answer)
+    panel.set_xlabel(f"time{head}, {unit.name}", loc="left")
     panel.set_ylabel(f"price, {words.currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
-    _label_ends(figure, panel, [(_fitted(answer, each), x, y, colors[each.index]) for each, x, y in points])
+    ends = [(_fitted(answer, each), time.value, price.value, colors[each.index]) for each, time, price in points]
+    _label_ends(figure, panel, ends)
     return figure
 
 
@@ -416,7 +427,12 @@ FIGURES: Mapping[str, FigureSpec] = {
         "Wall time of a run, mean over runs; on the right its total.",
         time_parts,
     ),
-    "time_and_price": FigureSpec("Time against price", "Left is faster, down is cheaper.", time_and_price),
+    "time_and_price": FigureSpec(
+        "Time against price",
+        "Left is faster, down is cheaper; lines through dots are 95% intervals. The step line joins the configurations "
+        "that no other beats in both, which are filled.",
+        time_and_price,
+    ),
 }
 """All figures by name, in the order of a report."""
 

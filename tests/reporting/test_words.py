@@ -70,11 +70,11 @@ def test_ends_of_an_interval_differ(value, width):
         (Ratio(1.02, 0.95, 1.09), FASTEST, "2% faster than cpu, not shown to be faster (95% CI −5% to +9%)"),
         (Ratio(0.96, 0.94, 0.98), FASTEST, "4% slower than cpu (95% CI 2–6%)"),
         (Ratio(0.625, 0.5, 0.7), FASTEST, "takes 1.6x as long as cpu (95% CI 1.4–2.0)"),
-        (Ratio(4, 3.9, 4.1), CHEAPEST, "4.0x cheaper than cpu (95% CI 3.9–4.1)"),
+        (Ratio(4, 3.9, 4.1), CHEAPEST, "75% cheaper than cpu (95% CI 74–76%)"),
         (Ratio(0.5, 0.4, 0.6), CHEAPEST, "costs 2.0x as much as cpu (95% CI 1.7–2.5)"),
         (Ratio(1.09, 1.07, 1.1), CHEAPEST, "8% cheaper than cpu (95% CI 7–9%)"),
         (Ratio(0.92, 0.91, 0.94), ENERGY, "9% more device energy than cpu (95% CI 6–10%)"),
-        (Ratio(1.5, 0.4, 5), CHEAPEST, "1.5x cheaper than cpu, not shown to be cheaper (95% CI 0.40–5.0)"),
+        (Ratio(1.5, 0.4, 5), CHEAPEST, "costs 0.67x as much as cpu, not shown to be cheaper (95% CI 0.20–2.5)"),
         (Ratio(2.93), FASTEST, "2.9x as fast as cpu"),
     ],
 )
@@ -83,7 +83,7 @@ def test_ratio_in_words(ratio, criterion, text):
 
 
 def test_second_ratio_omits_the_reference():
-    assert words.ratio_words(Ratio(2, 1.9, 2.1), CHEAPEST, "") == "2.0x cheaper (95% CI 1.9–2.1)"
+    assert words.ratio_words(Ratio(2, 1.9, 2.1), CHEAPEST, "") == "50% cheaper (95% CI 47–52%)"
 
 
 def test_ratio_of_few_successes():

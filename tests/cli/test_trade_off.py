@@ -1,0 +1,164 @@
+"""Time and price together, through `raybench report` of a table; numbers are recomputed from its rows by hand."""
+
+import csv
+import json
+from math import exp, log
+from statistics import fmean
+
+import pytest
+
+NOISE = (1.0, 1.004, 0.997)
+TARGET = {"target_metric": "val/accuracy", "target_at_least": 0.9}
+
+
+def runs(device, hours, price, quality=0.94, repeats=3, noise=1.0, epochs=20, **columns):
+    """Rows of runs of so many hours altogether; the quality is reached in the last epoch."""
+    return [
+        {
+            "device": device,
+            "repeat": repeat,
+            "epoch": epoch,
+            "train_s": hours * 3600 / epochs * (1 + noise * (NOISE[repeat] - 1)),
+            "price_per_hour": price,
+            "val/accuracy": quality - (epochs - epoch) / 100,
+            **columns,
+        }
+        for repeat in range(repeats)
+        for epoch in range(1, epochs + 1)
+    ]
+
+
+@pytest.fixture
+def report(raybench, tmp_path):
+    """Writes rows into a table; returns its report as one line of text, and as JSON."""
+
+    def run(*configurations, options=()):
+        table = [row for each in configurations for row in each]
+        with (tmp_path / "runs.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in table for name in row)))
+            writer.writeheader()
+            writer.writerows(table)
+        shown = raybench("report", "runs.csv", *options)
+        assert shown.status == 0, shown.err
+        return " ".join(shown.out.split()), json.loads(raybench("report", "runs.csv", *options, "--json", "-").out)
+
+    return run
+
+
+def cloud(**more):
+    """A cheap slow device, one that is much faster for a little more, a dear fast one, and one that is beaten."""
+    known = (("v2", 4.95, 4.5), ("v3", 2.98, 9.0), ("dgx", 2.0, 31.0), ("p100", 9.0, 4.0))
+    return [runs(*each, **more) for each in known]
+
+
+def hours(device, rows):
+    """The geometric mean over runs of the sums of their epochs."""
+    sums = {}
+    for row in (row for each in rows for row in each if row["device"] == device):
+        sums[row["repeat"]] = sums.get(row["repeat"], 0.0) + row["train_s"] / 3600
+    return exp(fmean(map(log, sums.values())))
+
+
+def test_each_step_says_what_it_saves_and_costs(report):
+    rows = cloud(noise=0.1, **TARGET | {"target_at_least": 0.94})
+    text, data = report(*rows, options=["--these-machines"])
+    assert text.startswith("Trade-off: v2, cheapest of 4: $22.3 (95% CI 2")
+    assert data["sentences"]["verdict"] == "Trade-off"
+    (trade_off,) = data["trade_offs"]
+    assert [data["configurations"][each["configuration"]]["label"] for each in trade_off["steps"]] == [
+        "v2",
+        "v3",
+        "dgx",
+    ]
+    v2, v3, dgx = (hours(device, rows) for device in ("v2", "v3", "dgx"))
+    assert f"v3 saves {60 * (v2 - v3):.0f} min ({v2 / v3:.2f}x as fast; 95% CI 1." in text
+    more, further = 9 * v3 - 4.5 * v2, 31 * dgx - 9 * v3
+    assert (
+        f"for ${more:.2f} more ({100 * (9 * v3 / (4.5 * v2) - 1):.0f}%; ${more / (v2 - v3):.2f} per hour saved)" in text
+    )
+    assert (
+        f"dgx saves a further {60 * (v3 - dgx):.1f} min" in text and f"for ${float(f'{further:.3g}'):.2f} more" in text
+    )
+    assert "Slower and more expensive, if no run misses the target: p100." in text
+    assert trade_off["beaten"] == {"3": 0}
+    assert trade_off["steps"][1]["speed"]["value"] == pytest.approx(v2 / v3)
+    assert trade_off["steps"][1]["price"]["value"] == pytest.approx(4.5 * v2 / (9 * v3))
+
+
+def test_a_price_has_the_interval_of_its_time(report):
+    text, data = report(*cloud(noise=0.1))
+    for each in data["configurations"]:
+        for end in ("value", "low", "high"):
+            assert each["price"][end] == pytest.approx(each["seconds"][end] * each["price_per_hour"] / 3600)
+    assert "$/epoch" in text and data["configurations"][0]["price"]["low"] < data["configurations"][0]["price"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "first"),
+    [
+        ([("a", 4.0, 1.0), ("b", 4.01, 9.0)], "Best buy: a, fastest and cheapest in these runs: "),
+        ([("a", 4.0, 1.0), ("b", 2.0, 1.99)], "Best buy: b, fastest and cheapest in these runs: "),
+        ([("a", 4.0, 1.0), ("b", 2.0, 1.5)], "Faster: b, fastest and cheapest: 2.00x as fast as a"),
+        ([("a", 4.0, 1.0), ("b", 2.0, 3.0)], "Trade-off: a, cheapest: "),
+        ([("a", 4.0, 1.0), ("b", 3.999, 9.0)], "Best buy: a, cheapest: "),
+        ([("a", 4.0, 1.0), ("b", 2.0, 2.001)], "Best buy: b, fastest: "),
+        ([("a", 4.0, 1.0), ("b", 4.01, 1.0)], "Equal: a and b differ by less than 5% in speed."),
+    ],
+)
+def test_the_decision_is_in_the_first_sentence(report, devices, first):
+    text, _ = report(*(runs(*each) for each in devices), options=["--these-machines"])
+    assert text.startswith(first)
+
+
+def test_one_run_each_decides_by_its_value(report):
+    text, data = report(runs("a", 4.0, 1.0, repeats=1), runs("b", 2.0, 3.0, repeats=1), runs("c", 8.0, 3.0, repeats=1))
+    assert text.startswith("One run each: a, cheapest of 3: ") and data["trade_offs"][0]["beaten"] == {}
+
+
+def test_a_step_that_loses_quality_says_so(report):
+    text, _ = report(runs("a", 4.0, 1.0), runs("b", 2.0, 3.0, quality=0.92))
+    assert "per hour saved), 2.0 points less accurate" in text
+
+
+def test_what_has_no_price_keeps_its_sentence(report):
+    text, _ = report(*cloud(), [row | {"price_per_hour": None} for row in runs("own", 1.0, 0)])
+    assert text.startswith("Faster: own, fastest of 5: ") and "Trade-off: v2, cheapest of 4: " in text
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        (
+            ["--deadline", "3h"],
+            "v3, the cheapest of 2 within 3 h: 179 min and $26.80 to 90% accuracy; 3 of 3 runs within.",
+        ),
+        (["--deadline", "2h58m48s"], "v3, the cheapest of 2 within 2.98 h: 179 min and $26.80 to 90% accuracy; 2 of 3"),
+        (["--spend-at-most", "$30"], "v3, the fastest of 2 within $30.00: 179 min"),
+        (
+            ["--deadline", "150m", "--spend-at-most", "30"],
+            "None within 2.5 h and $30.00: v3 comes nearest, with 179 min",
+        ),
+        (["--deadline", "150m"], "dgx, the only one within 2.5 h: 120 min and $62.00"),
+    ],
+)
+def test_a_deadline_and_a_sum_pick_one(report, options, first):
+    rows = cloud(quality=0.9, **TARGET)
+    # The mean is a little above: one run of three takes longer than 2.98 h.
+    rows[1] = [row | {"train_s": row["train_s"] * 0.9995} for row in rows[1]]
+    text, data = report(*rows, options=options)
+    assert text.startswith(first), text
+    assert len(data["within"]) == 1
+
+
+def test_without_a_target_the_whole_run_counts(report):
+    text, data = report(*cloud(), options=["--deadline", "3h", "--runs-per-month", "40"])
+    assert text.startswith("v3, the cheapest of 2 within 3 h: 179 min and $26.80 for a run; 3 of 3 runs within.")
+    assert data["configurations"][0]["total_price"] == pytest.approx(4.5 * 4.95, rel=0.01)
+    assert "$/month (40 runs)" in text and f"{40 * 9 * 2.98:,.0f}"[:3] in text
+
+
+@pytest.mark.parametrize("option", [["--deadline", "3"], ["--deadline", "soon"], ["--spend-at-most", "much"]])
+def test_wrong_limits_are_said(raybench, tmp_path, option):
+    (tmp_path / "runs.csv").write_text("device,epoch,train_s\na,1,2\n")
+    shown = raybench("report", "runs.csv", *option)
+    assert shown.status == 2 and "write" in shown.err
