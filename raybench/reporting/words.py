@@ -363,6 +363,10 @@ WITHIN = {"time": "in", "price": "for", "energy": "with"}
 """Prepositions of what is spent."""
 
 
+MEMORY = Run.memory_gib.name, Run.memory_used.name
+"""The columns of runs with the peak memory and its share."""
+
+
 class BestText(NamedTuple):
     """The sentences on a best configuration: the verdict, what it is better by, and what cannot be told from it.
 
@@ -1041,6 +1045,12 @@ def machines_text(answer: Answer) -> str:
         return "on 1 machine" if count else ""
     parts = f" ({', '.join(f'{device} {number}' for device, number in devices.items())})" if len(devices) > 1 else ""
     return f"on {count} machines{parts}"
+
+
+def memory_text(configuration: Configuration) -> str:
+    """The peak memory of a device and its share of what that has: 71 GiB, 51%."""
+    gib, share = (configuration.medians.get(name) for name in MEMORY)
+    return NOTHING if gib is None else f"{number(gib, 2)} GiB" + (f", {percent(share)}" if share else "")
 
 
 def outcome_text(configuration: Configuration) -> str:

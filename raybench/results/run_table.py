@@ -47,6 +47,7 @@ from raybench.results.utilization import Roofline, Utilization, roofline_of, uti
 
 Key = tuple[str, int]  # key of a run: its trial's id and the number of the attempt, from 1
 DIGITS = 9  # decimals of a time
+GIB = 2**30
 MODEL = "model"  # the setting with a column per option: the names and types of options depend on the workload
 
 DEVICE, HOST = "device_j", "host_j"
@@ -433,7 +434,34 @@ class Run:
     epochs_done = c.whole(
         "epochs", "number of completed epochs", lambda run: len(run.epochs) - sum(run.epochs.column("partial"))
     )
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Its peak memory: that of the device, or of the process on a CPU."""
+        return max((peak for peak in self.epochs.column("memory_peak_bytes") if peak), default=None)
+
     of_epochs = tuple(_total(q, q.over_epochs) for q in QUANTITIES if q.over_epochs and not q.key)
+
+    memory_bytes = number(
+        "bytes", "memory that each of its devices has, or its `memory_limit`", "hardware.memory_bytes"
+    )
+    memory_used = number(
+        "fraction",
+        "peak memory of the device that held most, relative to what it has",
+        lambda run: (
+            None
+            if not (peak := run.peak_bytes) or not (own := number_in(run.hardware.get("memory_bytes")))
+            else peak / own
+        ),
+        mlflow="summary/memory_used",
+        head="memory used",
+    )
+    memory_gib = number(
+        "GiB",
+        "peak memory of the device that held most",
+        lambda run: (run.peak_bytes or 0) / GIB or None,
+        head="memory",
+    )
 
     # Its quality
 
@@ -670,6 +698,7 @@ def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float
         profile=present.get("device"),
         target=Target(metric, present.get("target_at_least"), present.get("target_at_most")) if metric else None,
         host={"name": present.get("host")},
+        hardware={"memory_bytes": present["memory_bytes"]} if "memory_bytes" in present else {},
         ledger={name.removesuffix("_s"): present[name] for name in OPENING if name in present},
         epochs=epochs,
     )

@@ -118,6 +118,8 @@ class TrialJournal(Recorder):
         if self.device:  # it does not fall if the user's function resets the framework's statistics
             self._peak = max(self._peak, self.device.peak_memory())
             fields = fields | {"memory_peak_bytes": self._peak}
+            retries = self.device.alloc_retries()
+            fields |= {} if retries is None else {"alloc_retries": retries}
         event = events.epoch_ended(self._job.trial, self._job.attempt, **fields)
         if not more:
             self._last = event

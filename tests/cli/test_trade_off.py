@@ -162,3 +162,16 @@ def test_wrong_limits_are_said(raybench, tmp_path, option):
     (tmp_path / "runs.csv").write_text("device,epoch,train_s\na,1,2\n")
     shown = raybench("report", "runs.csv", *option)
     assert shown.status == 2 and "write" in shown.err
+
+
+def test_memory_is_a_column_and_a_caution(report):
+    """71 of 141 GiB are 50%; 77 of 80 GiB are above 95%."""
+    gib = 2**30
+    rows = [runs("h200", 1.0, 4.0, peak_memory_bytes=71 * gib, memory_bytes=141 * gib)]
+    rows += [runs("a100", 3.0, 1.5, peak_memory_bytes=77 * gib, memory_bytes=80 * gib, alloc_retries=2)]
+    text, data = report(*rows)
+    assert "71 GiB, 50%" in text and "77 GiB, 96%" in text
+    assert data["configurations"][0]["medians"]["memory_used"] == pytest.approx(71 / 141)
+    (caution,) = (each for each in data["trust"]["cautions"] if each["code"] == "memory_full")
+    assert caution["configurations"] == [1] and "tried again 2 times" in caution["text"]
+    assert "memory_full" not in {each["code"] for each in report(rows[0])[1]["trust"]["cautions"]}
