@@ -119,10 +119,11 @@ class SharedOptions:
     )
     prices: str | Path | None = option(  # noqa: RUF009
         None,
-        "CSV of prices that replace the grid's: device (name, model or kind), price_per_hour; optional: source, date, "
-        "currency.",
+        "CSV of prices that replace the grid's: device (name, model or kind), price_per_hour; optional: instance, "
+        "devices, terms, source, date, currency.",
         metavar="FILE",
     )
+    terms: str = option("", "Terms of the prices, such as spot, of devices that have rows with these.", metavar="TERMS")
 
     @property
     def folder(self) -> Path:

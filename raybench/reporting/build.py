@@ -112,7 +112,7 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     if options.prices:
         from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
 
-        prices = PriceList.read(Path(options.prices))
+        prices = PriceList.read(Path(options.prices), options.terms)
     attempts = list(grid.runs)
     own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
     request = grid.request

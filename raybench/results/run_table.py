@@ -442,12 +442,16 @@ class Run:
 
     of_epochs = tuple(_total(q, q.over_epochs) for q in QUANTITIES if q.over_epochs and not q.key)
 
-    memory_bytes = number(
-        "bytes", "memory that each of its devices has, or its `memory_limit`", "hardware.memory_bytes"
+    memory_bytes = number("bytes", "memory of a device, or the `memory_limit`", "hardware.memory_bytes")
+    memory_gib = number(
+        "GiB",
+        "peak memory of the device that held most",
+        lambda run: (run.peak_bytes or 0) / GIB or None,
+        head="memory",
     )
     memory_used = number(
         "fraction",
-        "peak memory of the device that held most, relative to what it has",
+        "the same, relative to what the device has",
         lambda run: (
             None
             if not (peak := run.peak_bytes) or not (own := number_in(run.hardware.get("memory_bytes")))
@@ -455,12 +459,6 @@ class Run:
         ),
         mlflow="summary/memory_used",
         head="memory used",
-    )
-    memory_gib = number(
-        "GiB",
-        "peak memory of the device that held most",
-        lambda run: (run.peak_bytes or 0) / GIB or None,
-        head="memory",
     )
 
     # Its quality

@@ -175,3 +175,48 @@ def test_memory_is_a_column_and_a_caution(report):
     (caution,) = (each for each in data["trust"]["cautions"] if each["code"] == "memory_full")
     assert caution["configurations"] == [1] and "tried again 2 times" in caution["text"]
     assert "memory_full" not in {each["code"] for each in report(rows[0])[1]["trust"]["cautions"]}
+
+
+PRICES = """\
+device,instance,devices,terms,price_per_hour,date,source
+h100,8xh100,8,,24,2026-11-01,shop
+h100,8xh100,8,,20,2026-11-20,shop
+h100,1xh100,1,,3,2026-11-20,shop
+h100,8xh100,8,spot,9,2026-11-20,shop
+l4,,1,,0.8,2026-11-20,shop
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "per_hour"),
+    [
+        (1, [], 3.0),
+        (4, [], 12.0),
+        (7, [], 20.0),
+        (9, [], 27.0),
+        (1, ["--terms", "spot"], 9.0),
+        (16, ["--terms", "spot"], 18),
+    ],
+)
+def test_instances_are_paid_as_a_whole(report, tmp_path, count, options, per_hour):
+    """The newest row counts; 7 devices cost less as an instance of 8 than singly, 9 less singly than as two."""
+    (tmp_path / "prices.csv").write_text(PRICES)
+    rows = [runs("h100", 1.0, None, device_kind="cuda", device_count=count), runs("l4", 9.0, None)]
+    _, data = report(*rows, options=["--prices", "prices.csv", *options])
+    assert data["configurations"][0]["price_per_hour"] == per_hour
+    assert data["configurations"][1]["price_per_hour"] == 0.8, "without rows with these terms"
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "words"),
+    [
+        ("h100,8xh100,8,,25,2026-11-20,", [], "h100 has a price on line 3"),
+        ("t4,,many,,1,,", [], "'many' is not a number of devices"),
+        ("", ["--terms", "spott"], "did you mean spot?"),
+    ],
+)
+def test_wrong_prices_are_said(raybench, tmp_path, line, options, words):
+    (tmp_path / "runs.csv").write_text("device,epoch,train_s\na,1,2\n")
+    (tmp_path / "prices.csv").write_text(f"{PRICES}{line}\n")
+    shown = raybench("report", "runs.csv", "--prices", "prices.csv", *options)
+    assert shown.status == 2 and words in shown.err
