@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, RunResult, Status, Summary, ToTarget
-from raybench.analysis.best import best, ranking
+from raybench.analysis.best import best, best_of_devices, ranking
 from raybench.analysis.effects import effects
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import View, findings
@@ -117,6 +117,7 @@ class Grid:
             configurations=tuple(configurations),
             ranking=tuple(self._order),
             best=tuple(bests),
+            of_devices=tuple(best_of_devices(measured, metric, self._quality_sign)) if is_result else (),
             trade_offs=tuple(trade_offs(measured, metric, named)) if is_result and self._quality_sign is None else (),
             effects=made_effects,
             scalings=tuple(scalings(measured, matching, made_effects)),

@@ -423,6 +423,23 @@ class Best:
 
 
 @dataclass(frozen=True)
+class BestOfDevice:
+    """The best configuration of a device.
+
+    Attributes:
+        configuration: its index.
+        close: indices of other configurations of the device that are not shown to be worse, best first.
+        of: number of its configurations with a result.
+        is_certain: whether the others are shown to be worse; None with one configuration, or one run each.
+    """
+
+    configuration: int
+    close: tuple[int, ...] = ()
+    of: int = 1
+    is_certain: bool | None = None
+
+
+@dataclass(frozen=True)
 class Step:
     """A configuration that no other beats in both time and price, and how it differs from the next cheaper one.
 
@@ -610,6 +627,7 @@ class Answer:
         ranking: indices of configurations with a time, best first (by workload, if there are several).
         best: the sentences at the top, in order: quality at a budget, fastest or first to the target, cheapest, least
             energy.
+        of_devices: the best configuration of each device, best first, if a device has several; else empty.
         trade_offs: time and price together, by workload; empty without prices.
         deadline_s, spend_at_most: what a run, to the target if there is one, may take and cost; None if not asked.
         within: the choice within these, by workload.
@@ -647,6 +665,7 @@ class Answer:
     description: str = ""
     clock: str = ""
     means: tuple[TargetMean, ...] = ()
+    of_devices: tuple[BestOfDevice, ...] = ()
     trade_offs: tuple[TradeOff, ...] = ()
     deadline_s: float | None = None
     spend_at_most: float | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.text import format_value
 from raybench.reporting import words
-from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
+from raybench.reporting.layout import AXIS, LABEL, NOTHING, TEXT, Column
 from raybench.results.run_table import REPORTED
 from raybench.results.utilization import OVERHEAD
 
@@ -102,7 +103,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         Column(
             f"{currency}{per_more}",
             words.column_texts([at(each, f"{of}price") for each in shown], 1 / more, with_ends=True),
-            drop=5,
+            drop=2,
             right=True,
         ),
         *_of_runs(answer, shown),
@@ -114,6 +115,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     for each in (each for each in REPORTED if each.name not in words.MEMORY):
         text = percent if each.unit == "fraction" else None
         columns.append(column(each.head, f"medians.{each.name}", text, drop=each.drop))
+    columns.append(Column("a run", list(map(words.goodput_text, shown)), drop=12, kind=TEXT))
     columns.append(Column("limited by", list(map(_limit, shown)), drop=8))
     if not words.runs_text(answer):
         columns.append(Column("runs", [f"{each.completed}/{each.planned}" for each in shown], drop=2, right=True))
@@ -121,6 +123,19 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column("machines", "machines", str, drop=2))
     columns.append(Column("cautions", [", ".join(each.cautions) for each in shown], drop=1))
     return [each for each in columns if not each.is_empty]
+
+
+def device_columns(answer: Answer) -> list[Column]:
+    """Return the table of the best configuration of each device; empty if that of configurations is the same."""
+    if not answer.of_devices:
+        return []
+    shown = [answer.configurations[each.configuration] for each in answer.of_devices]
+    columns = configuration_columns(answer, shown)
+    place = next(number for number, column in enumerate(columns) if column.kind == LABEL)
+    columns[place] = replace(columns[place], head="best of each device")
+    certain = Column("certain", list(map(partial(words.certain_text, answer), answer.of_devices)), drop=3, kind=TEXT)
+    last = next((number for number, column in enumerate(columns) if column.head == "cautions"), len(columns))
+    return [*columns[:last], certain, *columns[last:]]
 
 
 def _of_runs(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:

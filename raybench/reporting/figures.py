@@ -87,10 +87,6 @@ SECTIONS = {
 }
 """Parts of a run in stacking order, with their names and colors."""
 
-PART_OF = dict.fromkeys(("setup", "startup", "data", "build"), "start")
-PART_OF |= {"compile_evaluate": "compile", "checkpoint": "other"}
-"""The part that shows a section of a run that has none of its own."""
-
 Make = Callable[..., "Figure"]
 """What makes a figure: `matplotlib.figure.Figure`, or `pyplot.figure` for one that a notebook displays."""
 
@@ -275,13 +271,7 @@ def time_parts(answer: Answer, make: Make) -> Figure:
     if not shown:
         raise NoDataError("no run recorded the parts of its time")
     figure, (panel,) = _new_figure(make, ROW * len(shown) + 0.85)
-    sums: list[dict[str, float]] = []
-    for each in shown:
-        parts = dict.fromkeys(SECTIONS, 0.0)
-        for section, seconds in each.run_parts_s.items():
-            name = PART_OF.get(section, section)
-            parts[name if name in parts else "other"] += seconds
-        sums.append(parts)
+    sums = list(map(words.run_parts, shown))
     ends = [0.0] * len(shown)
     for name, (label, color) in SECTIONS.items():
         shares = [100 * parts[name] / sum(parts.values()) for parts in sums]

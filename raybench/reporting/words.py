@@ -14,6 +14,7 @@ from raybench.analysis.answer import (
     EQUAL_RATIO,
     Answer,
     Best,
+    BestOfDevice,
     Caution,
     Configuration,
     Criterion,
@@ -35,6 +36,7 @@ from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label, named_value
 from raybench.core.repeats import percent
+from raybench.core.settings import short_name
 from raybench.core.status import TrialStatus
 from raybench.core.text import MAX_NAMES, flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
@@ -1045,6 +1047,89 @@ def machines_text(answer: Answer) -> str:
         return "on 1 machine" if count else ""
     parts = f" ({', '.join(f'{device} {number}' for device, number in devices.items())})" if len(devices) > 1 else ""
     return f"on {count} machines{parts}"
+
+
+PARTS = {
+    "train": "training",
+    "input_wait": "waiting for input",
+    "start": "loading",
+    "compile": "compilation",
+    "evaluate": "evaluation",
+    "other": "other",
+}
+"""Parts of a run, by name."""
+
+PART_OF = dict.fromkeys(("setup", "startup", "data", "build"), "start")
+PART_OF |= {"compile_evaluate": "compile", "checkpoint": "other"}
+"""The part that shows a section of a run that has none of its own."""
+
+
+def run_parts(configuration: Configuration) -> dict[str, float]:
+    """The seconds of each part of a run."""
+    parts = dict.fromkeys(PARTS, 0.0)
+    for section, seconds in configuration.run_parts_s.items():
+        name = PART_OF.get(section, section)
+        parts[name if name in parts else "other"] += seconds
+    return parts
+
+
+def goodput_text(configuration: Configuration) -> str:
+    """The share of training in a run, and those of the other parts: training 91%: loading 4%, evaluation 5%."""
+    parts = run_parts(configuration)
+    total = sum(parts.values())
+    if not total or not parts["train"]:
+        return NOTHING
+    shares = {PARTS[name]: 100 * seconds / total for name, seconds in parts.items()}
+    train = shares.pop("training")
+    others = [f"{name} {share:.0f}%" for name, share in sorted(shares.items(), key=lambda e: -e[1]) if share >= 0.5]
+    return f"training {train:.0f}%" + (f": {', '.join(others)}" if others else "")
+
+
+def goodput_sentences(answer: Answer) -> list[str]:
+    """The parts of a run of each configuration, and after which time of training compilation pays."""
+    made = [f"{each.label or answer.workload}: {goodput_text(each)}." for each in answer.configurations]
+    return [*compilation_sentences(answer), *(text for text in made if NOTHING not in text)]
+
+
+def compilation_sentences(answer: Answer) -> list[str]:
+    """After how much training compilation has saved the time that it takes, by pairs that differ in it alone.
+
+    With a speed-up s and c more seconds of compilation, T seconds without it take c + T/s with it: T = c·s/(s − 1).
+    """
+    axis = next((axis for axis in answer.axes if short_name(axis) == "compile"), "")
+    if not axis:
+        return []
+    sides: dict[str, dict[bool, Configuration]] = {}
+    for each in answer.configurations:
+        rest = [(name, format_value(value)) for name, value in each.axes.items() if name != axis]
+        is_compiled = each.axes.get(axis) not in (None, False, "false", "none", "no", 0)
+        sides.setdefault(str(sorted(rest)), {}).setdefault(is_compiled, each)
+    made = []
+    for pair in (each for each in sides.values() if len(each) == 2 and all(one.seconds for one in each.values())):
+        own, other = pair[True], pair[False]
+        more = run_parts(own)["compile"] - run_parts(other)["compile"]
+        own_s, other_s = (each.seconds.value if each.seconds else 0.0 for each in (own, other))
+        if not own.run_parts_s or more <= 0:
+            continue
+        name = f"Compilation ({seconds_text(more)} more than {name_of(answer, other.index)})"
+        if own_s < other_s:
+            made.append(
+                f"{name} pays after {seconds_text(more * other_s / (other_s - own_s))} of training: {own.label}."
+            )
+        else:
+            made.append(f"{name} does not pay: {own.label} is not faster.")
+    return made
+
+
+def certain_text(answer: Answer, best: BestOfDevice) -> str:
+    """Whether the best configuration of a device is shown to be that: yes; not from batch 64."""
+    if best.is_certain is None:
+        return NOTHING if best.of == 1 else "one run each"
+    if best.is_certain:
+        return "yes"
+    device = format_value(answer.configurations[best.configuration].axes.get("device"))
+    names = [name_of(answer, index).removeprefix(f"{device}, ") for index in best.close]
+    return f"not from {names[0]}" if len(names) == 1 else f"not from {len(names)} others"
 
 
 def memory_text(configuration: Configuration) -> str:

@@ -220,3 +220,14 @@ def test_wrong_prices_are_said(raybench, tmp_path, line, options, words):
     (tmp_path / "prices.csv").write_text(f"{PRICES}{line}\n")
     shown = raybench("report", "runs.csv", "--prices", "prices.csv", *options)
     assert shown.status == 2 and words in shown.err
+
+
+def test_the_best_of_each_device_is_the_first_table(report):
+    seconds = {("a", 32): 4.0, ("a", 64): 2.0, ("b", 32): 1.0, ("b", 64): 1.001, ("c", 64): 5.0}
+    table = [runs(device, hours, 1.0, batch_size=batch) for (device, batch), hours in seconds.items()]
+    text, data = report(*table, options=["--these-machines"])
+    assert text.index("best of each device") < text.index("effect of") < text.index("# configuration")
+    found = [(each["configuration"], each["is_certain"], each["close"]) for each in data["of_devices"]]
+    assert found == [(2, False, [3]), (1, True, []), (4, None, [])]
+    assert "not from batch 64" in text
+    assert report(*(rows for rows in table if rows[0]["batch_size"] == 64))[1]["of_devices"] == []
