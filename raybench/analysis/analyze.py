@@ -34,6 +34,7 @@ from raybench.analysis.targets import expected, target_ratio
 from raybench.analysis.trade_off import trade_offs
 from raybench.analysis.trust import with_trust
 from raybench.analysis.until import notes, with_needed_repeats
+from raybench.analysis.workloads import over_workloads
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.labels import configuration_label
 from raybench.core.ledger import TRAINING
@@ -87,8 +88,12 @@ class Grid:
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
 
-    def answer(self, warnings: Iterable[str] = ()) -> Answer:
-        """Return the answer to its question, with what else the user should know, such as results of checks."""
+    def answer(self, warnings: Iterable[str] = (), weights: Mapping[str, float] | None = None) -> Answer:
+        """Return the answer to its question, with what else the user should know, such as results of checks.
+
+        Args:
+            weights: of workloads in a mean over several.
+        """
         request, measured, matching, metric = self.request, self.measured, self.matching, self.metric
         configurations = [self._configuration(each) for each in measured]
         ranks = Counter[str]()
@@ -118,6 +123,8 @@ class Grid:
             ranking=tuple(self._order),
             best=tuple(bests),
             of_devices=tuple(best_of_devices(measured, metric, self._quality_sign)) if is_result else (),
+            over_workloads=tuple(over_workloads(measured, named, metric, weights or {})) if is_result else (),
+            weights=weights or {},
             trade_offs=tuple(trade_offs(measured, metric, named)) if is_result and self._quality_sign is None else (),
             effects=made_effects,
             scalings=tuple(scalings(measured, matching, made_effects)),

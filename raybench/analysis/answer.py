@@ -423,6 +423,26 @@ class Best:
 
 
 @dataclass(frozen=True)
+class OverWorkloads:
+    """The best of a device in each workload, relative to those of the first device.
+
+    Attributes:
+        device, other: the names of both.
+        speed: weighted geometric mean over the workloads; above 1 is faster.
+        ratios: by workload.
+        price: the same of prices, above 1 is cheaper; None if a price is not known, or is 0.
+        faster_on: workloads on which it is faster than the device that is the fastest over all of them.
+    """
+
+    device: str
+    other: str
+    speed: Ratio
+    ratios: Mapping[str, Ratio]
+    price: Ratio | None = None
+    faster_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class BestOfDevice:
     """The best configuration of a device.
 
@@ -628,6 +648,8 @@ class Answer:
         best: the sentences at the top, in order: quality at a budget, fastest or first to the target, cheapest, least
             energy.
         of_devices: the best configuration of each device, best first, if a device has several; else empty.
+        over_workloads: each device over several workloads, the fastest first; empty with one workload or device.
+        weights: of workloads in it, by name; 1 of others.
         trade_offs: time and price together, by workload; empty without prices.
         deadline_s, spend_at_most: what a run, to the target if there is one, may take and cost; None if not asked.
         within: the choice within these, by workload.
@@ -666,6 +688,8 @@ class Answer:
     clock: str = ""
     means: tuple[TargetMean, ...] = ()
     of_devices: tuple[BestOfDevice, ...] = ()
+    over_workloads: tuple[OverWorkloads, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     trade_offs: tuple[TradeOff, ...] = ()
     deadline_s: float | None = None
     spend_at_most: float | None = None

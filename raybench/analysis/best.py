@@ -98,10 +98,12 @@ def best_of_devices(
     for job in dict.fromkeys(each.job for each in configurations):
         own = [each for each in configurations if each.job == job]
         scale = next(iter(scales(own, metric, quality_sign)), None)
+        if scale is None:
+            continue
         groups: dict[str, list[int]] = {}
-        for index in sorted(scale.costs, key=lambda index: scale.costs[index]) if scale else ():
+        for index in sorted(scale.costs, key=lambda index: scale.costs[index]):
             groups.setdefault(format_value(configurations[index].axes.get("device")), []).append(index)
-        for first, *others in groups.values() if scale and len(groups) > 1 else ():
+        for first, *others in groups.values() if len(groups) > 1 else ():
             pairs = {index: scale.compare(configurations[first], configurations[index]) for index in others}
             known = {index: found for index, found in pairs.items() if found and found.has_interval}
             close = tuple(index for index, found in known.items() if not found.is_significant)

@@ -131,9 +131,9 @@ class PriceList:
             )
         prices: dict[str, list[Price]] = {}
         for name in spelled.values():
-            own = {key: price for key, (_, price) in rows_by.items() if key[0] == name}
-            chosen = [price for key, price in own.items() if terms and key[2] == terms.casefold()]
-            if chosen := chosen or [price for key, price in own.items() if not key[2]]:
+            of_name = [(key[2], price) for key, (_, price) in rows_by.items() if key[0] == name]
+            chosen = [price for of_terms, price in of_name if terms and of_terms == terms.casefold()]
+            if chosen := chosen or [price for of_terms, price in of_name if not of_terms]:
                 prices[name] = chosen
         return cls(path, prices, currency or "")
 

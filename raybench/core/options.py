@@ -277,6 +277,13 @@ class ReportOptions(SharedOptions):
     spend_at_most: str = option(
         "", "The fastest of those whose runs cost at most this; with a deadline, the cheapest.", metavar="AMOUNT"
     )
+    weights: str | Mapping[str, float] = option(
+        "",
+        "Weights of workloads in the mean over several:",
+        usage="--weights vgg16=2,bert=1.",
+        python='{"vgg16": 2}.',
+        metavar="NAME=X,…",
+    )
     runs_per_month: int | None = option(None, "Runs a month, for the price of a month.", metavar="N", least=1)
     where: Mapping[str, Any] | Sequence[str] = option(
         (),

@@ -60,6 +60,7 @@ def from_attempts(
     prices: PriceList | None = None,
     unit: str = "",
     directions: Mapping[str, bool] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Report:
     """Return the report of attempts.
 
@@ -71,6 +72,7 @@ def from_attempts(
         prices: prices that replace those of the request.
         unit: the unit of work instead of the request's.
         directions: whether more of a metric is better, by name, besides what the request says.
+        weights: of workloads in a mean over several.
 
     Raises:
         UsageError: no configuration has that baseline, or no run counts that unit.
@@ -90,7 +92,7 @@ def from_attempts(
     said = {**request.higher_is_better, **(directions or {})}
     request = replace(request, unit=wanted, higher_is_better=said)
     analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
-    answer = analyzed.answer(warnings)
+    answer = analyzed.answer(warnings, weights)
     if request.limits:
         try:
             decision = tuple(sentences(compare(analyzed, Limits.from_json(request.limits))))
@@ -128,9 +130,8 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
     request, attempts = _changed(request, attempts, options)
-    report = from_attempts(
-        attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
-    )
+    baseline, weights = _baseline_in(options.baseline), _weights(options.weights)
+    report = from_attempts(attempts, request, baseline, warnings, prices, options.unit, options.directions, weights)
     if options.target.startswith(MEAN) and (target := as_fraction(request.target)):
         measured, _ = measure_all(attempts, request)
         report = replace(report, answer=replace(report.answer, means=tuple(means(measured, target))))
@@ -178,6 +179,20 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
     runs = [run.whole() if options.whole_runs else run for run in attempts]
     these_machines = options.these_machines or request.these_machines
     return replace(request, metric=metric, target=target, cells=cells, these_machines=these_machines), runs
+
+
+def _weights(weights: str | Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of workloads that a user wrote, such as `vgg16=2,bert=1`."""
+    pairs = (
+        weights.items() if isinstance(weights, Mapping) else (text.partition("=")[::2] for text in weights.split(","))
+    )
+    try:
+        found = {name.strip(): float(value) for name, value in pairs if name.strip()}
+    except ValueError:
+        raise UsageError(f"weights: {weights!r} is not like vgg16=2,bert=1") from None
+    if min(found.values(), default=1.0) <= 0:
+        raise UsageError(f"weights: {weights!r} has a weight that is not above 0")
+    return found
 
 
 def _seconds(text: str) -> float | None:

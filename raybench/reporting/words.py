@@ -21,6 +21,7 @@ from raybench.analysis.answer import (
     Difference,
     Effect,
     Ending,
+    OverWorkloads,
     Ratio,
     Scaling,
     Step,
@@ -396,7 +397,7 @@ def best_texts(answer: Answer) -> list[BestText]:
         return [BestText(reason)]
     firsts = {best.workload: best for best in reversed(answer.best)}
     near = {best.workload for best in answer.best if Criterion.KEEPS_QUALITY in best.ratios}
-    texts = within_texts(answer)
+    texts = [*within_texts(answer), *over_workloads_texts(answer)]
     for best in answer.best:
         is_first = best is firsts[best.workload]
         if (trade_off := shown_trade_off(answer, best.workload)) and _is_in(answer, trade_off, best):
@@ -550,6 +551,33 @@ def within_texts(answer: Answer) -> list[BestText]:
         runs = f"{each.runs_within} of {plural(each.runs, 'run')} within"
         texts.append(BestText(f"{name}{place}, {role} {limit}:", f"{amounts}{goal}; {runs}."))
     return texts
+
+
+def over_workloads_texts(answer: Answer) -> list[BestText]:
+    """The fastest device over several workloads, and those on which another is faster."""
+    if not answer.over_workloads:
+        return []
+    first, *others = answer.over_workloads
+    names = list(first.ratios)
+    weights = f", weights {', '.join(f'{n} {w:g}' for n, w in answer.weights.items())}" if answer.weights else ""
+    base = next(row for row in answer.over_workloads if row.device == row.other)
+
+    def facts(row: OverWorkloads) -> str:
+        ratios = [(row.speed, Criterion.FASTEST), *([(row.price, Criterion.CHEAPEST)] if row.price else [])]
+        others = [row.other, ""]
+        return ", ".join(ratio_words(ratio, criterion, others.pop(0)) for ratio, criterion in ratios)
+
+    told = [row for row in answer.over_workloads if row is not base]
+    listed = "; ".join(f"{row.device} {facts(row)}" if row is not first else facts(row) for row in told)
+    verdict = "Undecided" if is_open(first.speed) else "Fastest"
+    name = f"{first.device}{' (the reference)' if first is base else ''}"
+    head = f"{verdict} over {len(names)} workloads (geometric mean{weights}): {name}:"
+    rest = [
+        f"Another order on {names_text(list(row.faster_on))}: {row.device} is faster than {first.device}."
+        for row in others
+        if row.faster_on
+    ]
+    return [BestText(head, f"{listed}.", " ".join(rest) or f"{first.device} is not shown to be slower on any of them.")]
 
 
 def duration_text(seconds: float) -> str:

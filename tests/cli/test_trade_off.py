@@ -231,3 +231,43 @@ def test_the_best_of_each_device_is_the_first_table(report):
     assert found == [(2, False, [3]), (1, True, []), (4, None, [])]
     assert "not from batch 64" in text
     assert report(*(rows for rows in table if rows[0]["batch_size"] == 64))[1]["of_devices"] == []
+
+
+def several_workloads():
+    hours = {"a": {"vgg": 2.0, "bert": 2.0, "gpt": 4.0}, "b": {"vgg": 1.0, "bert": 2.4, "gpt": 1.6}}
+    return [
+        runs(device, each, price, workload=workload)
+        for device, price in (("a", 2.0), ("b", 4.0))
+        for workload, each in hours[device].items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "weights"), [([], (1, 1, 1)), (["--weights", "bert=4,gpt=2"], (1, 4, 2))], ids=["equal", "weights"]
+)
+def test_devices_over_several_workloads(report, options, weights):
+    """The mean is geometric, by the weights; the half-width of its interval is the mean of those of the workloads."""
+    text, data = report(*several_workloads(), options=options)
+    b, a = data["over_workloads"]
+    names, ratios = ("vgg", "bert", "gpt"), (2.0, 2.0 / 2.4, 2.5)
+    mean = exp(sum(w * log(ratio) for w, ratio in zip(weights, ratios, strict=True)) / sum(weights))
+    assert (b["device"], a["device"], b["other"]) == ("b", "a", "a") and b["speed"]["value"] == pytest.approx(mean)
+    assert b["price"]["value"] == pytest.approx(mean / 2), "an hour costs twice as much"
+    for end in ("low", "high"):
+        ends = [log(b["ratios"][name][end]) for name in names]
+        expected = exp(sum(w * each for w, each in zip(weights, ends, strict=True)) / sum(weights))
+        assert b["speed"][end] == pytest.approx(expected)
+    head = "Fastest over 3 workloads (geometric mean" + (", weights bert 4, gpt 2" if options else "") + "): b: "
+    assert text.startswith(head) or (options and text.startswith(head.replace("Fastest", "Undecided")))
+    assert "Another order on bert: a is faster than b." in text
+
+
+@pytest.mark.parametrize("weights", ["berd=2", "bert", "bert=0"])
+def test_wrong_weights_are_said(raybench, tmp_path, weights):
+    table = [row for each in several_workloads() for row in each]
+    with (tmp_path / "runs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+    shown = raybench("report", "runs.csv", "--weights", weights)
+    assert shown.status == 2 and shown.err.startswith("weights: ")
