@@ -18,6 +18,7 @@ from datetime import datetime
 from io import StringIO
 from itertools import chain, cycle
 from statistics import fmean
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
@@ -170,7 +171,9 @@ def speed(answer: Answer, make: Make) -> Figure:
     if relative:
         panel.axvline(1, color=INK, linewidth=0.8, zorder=1)
     absolute = f"seconds{goal or f' per {answer.unit.label}'} (less is faster)"
-    panel.set_xlabel(f"relative speed{goal}" if relative else absolute, loc="left")
+    # Beside a second panel, a long title would run into its title.
+    title = f"relative speed{goal}" if relative else absolute
+    panel.set_xlabel(fill(title, 24) if len(panels) > 1 else title, loc="left")
     _name_rows(panel, answer, shown)
     if len(panels) > 1:
         _quality_panel(panels[1], answer, shown, colors)
@@ -204,7 +207,7 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
             _interval(panel, row, each.quality, colors[each.index], hollow=each.is_reference, scale=scale)
     if (bound := _bound(answer)) is not None:
         panel.axvline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    panel.set_xlabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), loc="right")
+    panel.set_xlabel(fill(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), 16), loc="right")
     panel.tick_params(axis="y", length=0, labelleft=False)
     panel.tick_params(axis="x", labelsize=8)
     panel.spines["left"].set_visible(False)
@@ -304,7 +307,7 @@ def time_and_price(answer: Answer, make: Make) -> Figure:
     by_index = {each.index: (time.value, price.value) for each, time, price in points}
     for trade_off in answer.trade_offs:
         steps = [by_index[step.configuration] for step in trade_off.steps if step.configuration in by_index]
-        panel.plot(*zip(*steps, strict=True), color=INK, linewidth=0.8, drawstyle="steps-post", zorder=1)
+        panel.plot(*zip(*steps, strict=True), color=INK, linewidth=0.8, drawstyle="steps-pre", zorder=1)
     best = {step.configuration for trade_off in answer.trade_offs for step in trade_off.steps}
     for each, time, price in points:
         color = colors[each.index]
@@ -319,7 +322,13 @@ def time_and_price(answer: Answer, make: Make) -> Figure:
     panel.set_xlabel(f"time{head}, {unit.name}", loc="left")
     panel.set_ylabel(f"price, {words.currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
-    ends = [(_fitted(answer, each), time.value, price.value, colors[each.index]) for each, time, price in points]
+    # Labels of more would hide the points.
+    named = best | {each.configuration for each in answer.of_devices} if len(points) > MAX_CURVES else {*by_index}
+    ends = [
+        (_fitted(answer, each), time.value, price.value, colors[each.index])
+        for each, time, price in points
+        if each.index in named
+    ]
     _label_ends(figure, panel, ends)
     return figure
 
