@@ -544,7 +544,10 @@ def within_texts(answer: Answer) -> list[BestText]:
         amounts += f" and {money_text(float(f'{price:.3g}'), answer.currency)}" if price is not None else ""
         name = name_of(answer, own.index, each.workload)
         if each.configuration is None:
-            texts.append(BestText(f"None within {limit}{place}:", f"{name} comes nearest, with {amounts}{goal}."))
+            parts = [(seconds, answer.deadline_s), (price, answer.spend_at_most)]
+            above = max(amount / most - 1 for amount, most in parts if amount is not None and most)
+            text = f"{name} comes nearest, {percent(above)} above, with {amounts}{goal}."
+            texts.append(BestText(f"None within {limit}{place}:", text))
             continue
         role = "cheapest" if answer.deadline_s is not None and price is not None else "fastest"
         role = f"the {role} of {each.of} within" if each.of > 1 else "the only one within"

@@ -136,7 +136,7 @@ def test_what_has_no_price_keeps_its_sentence(report):
         (["--spend-at-most", "$30"], "v3, the fastest of 2 within $30.00: 179 min"),
         (
             ["--deadline", "150m", "--spend-at-most", "30"],
-            "None within 2.5 h and $30.00: v3 comes nearest, with 179 min",
+            "None within 2.5 h and $30.00: v3 comes nearest, 19% above, with 179 min",
         ),
         (["--deadline", "150m"], "dgx, the only one within 2.5 h: 120 min and $62.00"),
     ],
