@@ -24,6 +24,7 @@ from raybench.core.origin import Origin
 from raybench.core.settings import LARGEST, MISSING, PARAM, SETTINGS
 from raybench.devices import frameworks, hosted
 from raybench.devices.energy import energy_problem
+from raybench.devices.power_limit import power_limit_problem
 from raybench.engines.loop_facts import recognize
 from raybench.environments import recipe_for
 from raybench.errors import WorkloadError, nearest
@@ -154,6 +155,7 @@ class Resolver:
         devices, replicas = (fit.devices, fit.replicas) if fit else devices_and_replicas(need, "")
         resolved = {**requested, "replicas": replicas} | self._batch_sizes(given, requested, devices)
         skip = self._unsupported(profile.kind, resolved) or skip or self._without_energy(profile.kind, fit)
+        skip = skip or self._without_power_limit(profile.kind, resolved, fit)
         is_told = devices > 1 or self._info.tells_devices(given)
         content = self._content(point["device"], profile, resolved, fit, devices if is_told else MISSING)
         return ResolvedCell(
@@ -271,6 +273,12 @@ class Resolver:
         reason = energy_problem(kind)
         return f"a budget of energy needs a counter: {reason}" if reason else None
 
+    def _without_power_limit(self, kind: str, resolved: Mapping[str, Any], fit: Placement | None) -> str | None:
+        """The reason why a power limit cannot be set on this machine, or None, also for a cluster."""
+        is_here = fit and any(node.name in fit.nodes and not node.address for node in self._nodes)
+        watts = resolved.get("power_limit")
+        return power_limit_problem(kind, watts) or None if watts and (is_here or kind != "cuda") else None
+
     def _budget(self, device: str, price: Price | None) -> dict[str, Any] | None:
         """The budget of a cell; a price is that of so many seconds."""
         budget = self._spec.budget
@@ -318,6 +326,7 @@ class Resolver:
             devices=devices,
             nodes=resolved["nodes"] if resolved["nodes"] > 1 else MISSING,
             resources=profile.resources or MISSING,
+            power_limit=resolved.get("power_limit") or MISSING,
         )
         try:
             data = self._info.data(resolved, self._digest, self._available)

@@ -248,6 +248,7 @@ class Run:
         _of_cell("replicas", WHOLE, "", "parts of each batch with separate batch-norm statistics", "device.replicas"),
         _of_cell("devices", WHOLE, "", "devices that share each batch, if there are several", "device.devices"),
         _of_cell("threads", WHOLE, "threads", "CPU threads of the framework", "device.threads"),
+        _of_cell("power_limit", WHOLE, "W", "power limit of each GPU, if the grid set it", "device.power_limit"),
         *(_of_setting(setting) for name, setting in SETTINGS.items() if name != MODEL),
         _of_cell(
             "budget_s", NUMBER, "s", "the training time that its budget of time or price allows", "budget.seconds"

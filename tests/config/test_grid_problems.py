@@ -201,7 +201,10 @@ def test_fifty_problems_are_printed(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("axes.batch_size=[64, 0]", "axes.batch_size=…: axes.batch_size[1]: 0 is not allowed; it should be great"),
+        (
+            "axes.batch_size=[64, 0]",
+            "axes.batch_size=…: axes.batch_size[1]: 0 is not allowed; use a whole number above 0, or largest",
+        ),
         ("axes.device=[cpu", "axes.device=…: not valid YAML: while parsing a flow seq"),
         ("axes={epochs: [1], epochs: [2]}", "axes=…: epochs: appears twice (first on line 1); remove one"),
         ("foo", "foo: use name=value, such as axes.batch_size=[64,128] or repeats=5"),
