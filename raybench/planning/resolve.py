@@ -14,6 +14,7 @@ from raybench.config import DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.config.prices import Price
 from raybench.core.cell import (
+    COMMAND,
     Cell,
     CellDevice,
     CellEngine,
@@ -279,19 +280,33 @@ class Resolver:
         watts = resolved.get("power_limit")
         return power_limit_problem(kind, watts) or None if watts and (is_here or kind != "cuda") else None
 
-    def _budget(self, device: str, price: Price | None) -> dict[str, Any] | None:
-        """The budget of a cell; a price is that of so many seconds."""
+    def _budget(self, device: str, price: Price | None, resolved: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The budget of a cell; a price is that of so many seconds, FLOPs are those of so much work."""
         budget = self._spec.budget
         if not budget:
             return None
         if budget.energy is not None:
             return {"joules": budget.energy}
+        if budget.is_of_work:
+            return self._work_budget(resolved)
         if budget.price is not None and not (price and price.per_hour):
             example = f"`devices: {{{device}: {{kind: {self._spec.profile(device).kind}, price_per_hour: 0.35}}}}`"
             raise self._spec.error("budget", f"needs the price of {device}; give it one, such as {example}")
         price_per_s = price_of(1.0, price.per_hour) if price else None
         seconds = budget.time or round((budget.price or 0.0) / (price_per_s or 1.0), 3)
         return {"seconds": seconds} | ({"compile": False} if budget.compile == "excluded" else {})
+
+    def _work_budget(self, resolved: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._spec.budget
+        ((unit, amount),) = self._spec.budget.amount.items()
+        if self._info.form == COMMAND:
+            raise self._spec.error("budget", f"of {unit} needs a training that counts them while it runs; set `epochs`")
+        if unit != "flops":
+            return {"work": amount, "unit": unit}
+        flops = self._flops(resolved)
+        if flops is None:
+            raise self._spec.error("budget", "of flops needs `flops_per_token` or `flops_per_example`")
+        return {"work": amount / flops.per_unit, "unit": flops.unit}
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         precision = resolved.get("precision")
@@ -351,7 +366,7 @@ class Resolver:
             workload=self._info.identity(),
             seed=self._spec.seed,
             stop_at_target=target.model_dump(exclude_none=True) if target else None,
-            budget=self._budget(name, self._price(name, device)),
+            budget=self._budget(name, self._price(name, device), resolved),
             compared=self._compared,
             params=params,
         )

@@ -362,7 +362,7 @@ CRITERIA = {
 PROBES = {"product": "matrix product"}
 """Words for the operations by which a peak was measured; the others are words already."""
 
-WITHIN = {"time": "in", "price": "for", "energy": "with"}
+WITHIN = {"time": "in", "price": "for"} | dict.fromkeys(("energy", "tokens", "examples", "flops"), "with")
 """Prepositions of what is spent."""
 
 
@@ -621,6 +621,9 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
     if name == "time":
         unit, size = next((each for each in (("h", 3600), ("min", 60)) if amount >= 2 * each[1]), ("s", 1))
         return f"{amount / size:.3g} {unit} of training"
+    if name in ("tokens", "examples", "flops"):
+        letter, times = next((each for each in (("T", 1e12), ("B", 1e9), ("M", 1e6)) if amount >= each[1]), ("", 1.0))
+        return f"{amount / times:.4g}{letter and f' {letter}'} {name.replace('flops', 'FLOPs')}"
     return f"{amount / 1000:.3g} kJ" if name == "energy" else money_text(amount, currency)
 
 

@@ -15,6 +15,7 @@ from raybench.core.rank import current_rank
 from raybench.devices import Device
 from raybench.devices.energy import EnergyMeter
 from raybench.devices.host import usable_cores
+from raybench.training.epoch_record import add_counts
 from raybench.training.trial import Recorder, SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
 from raybench.workloads import WorkloadInfo
@@ -110,6 +111,9 @@ class TrialJournal(Recorder):
         resumed = self._checkpoints.resume(state, self._ledger)
         for event in resumed:
             self._send(event)
+        self.counted_before = counts = dict[str, float]()
+        for event in resumed:
+            add_counts(counts, event)
         self.logged_before = {name for event in resumed for name in event.get("metrics", ())}
         return max(0, len(resumed) - 1)
 
