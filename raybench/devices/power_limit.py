@@ -25,12 +25,12 @@ class PowerLimitError(Exception):
     """The limit cannot be set; the message says why, and what an administrator can do."""
 
 
-def power_limit_problem(kind: str, watts: int) -> str:
-    """Return why this machine's devices of a kind cannot have a power limit; empty if they can, or have it already."""
+def power_limit_problem(kind: str, watts: int, is_here: bool = True) -> str:
+    """Return why devices of a kind, of this machine if `is_here`, cannot have a power limit; empty if they can."""
     if kind != "cuda":
         return f"power_limit needs an NVIDIA GPU, and {kind} is none"
     try:
-        for gpu in _gpus(()).values():
+        for gpu in _gpus(()).values() if is_here else ():
             _set(gpu, watts, dry=True)
     except PowerLimitError as error:
         return str(error)

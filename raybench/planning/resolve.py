@@ -139,8 +139,10 @@ class Resolver:
         requested = {"framework": framework} | self._defaults | given
         need = self._need(profile, requested)
         places = self._placement(need)
-        if isinstance(places, str) or skip:
-            return [self._cell(point, given, requested, need, None, skip or str(places))]
+        if isinstance(places, str):
+            return [self._cell(point, given, requested, need, None, places)]
+        if skip:
+            return [self._cell(point, given, requested, need, None, skip)]
         return [self._cell(point, given, requested, need, fit, None) for fit in places]
 
     def _cell(
@@ -278,7 +280,7 @@ class Resolver:
         """The reason why a power limit cannot be set on this machine, or None, also for a cluster."""
         is_here = fit and any(node.name in fit.nodes and not node.address for node in self._nodes)
         watts = resolved.get("power_limit")
-        return power_limit_problem(kind, watts) or None if watts and (is_here or kind != "cuda") else None
+        return power_limit_problem(kind, watts, bool(is_here)) or None if watts else None
 
     def _budget(self, device: str, price: Price | None, resolved: Mapping[str, Any]) -> dict[str, Any] | None:
         """The budget of a cell; a price is that of so many seconds, FLOPs are those of so much work."""
