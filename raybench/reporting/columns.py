@@ -111,7 +111,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     columns += [column(words.metric_name(name), f"metrics.{name}", drop=13 + n) for n, name in enumerate(own)]
-    columns.append(Column("memory", list(map(words.memory_text, shown)), drop=6, right=True))
+    columns.append(Column("memory", list(map(words.memory_text, shown)), drop=7, right=True))
     for each in (each for each in REPORTED if each.name not in words.MEMORY):
         text = percent if each.unit == "fraction" else None
         columns.append(column(each.head, f"medians.{each.name}", text, drop=each.drop))
