@@ -6,6 +6,7 @@ from math import exp, log
 from statistics import fmean
 
 import pytest
+from support import ROOT
 
 NOISE = (1.0, 1.004, 0.997)
 TARGET = {"target_metric": "val/accuracy", "target_at_least": 0.9}
@@ -271,3 +272,52 @@ def test_wrong_weights_are_said(raybench, tmp_path, weights):
         writer.writerows(table)
     shown = raybench("report", "runs.csv", "--weights", weights)
     assert shown.status == 2 and shown.err.startswith("weights: ")
+
+
+PUBLISHED = ROOT / "notebooks" / "published"
+ONE = "One run each:"
+LIST_PRICES = """\
+device,price_per_hour,source,date
+vcpu_16,0.76,cloud.google.com,2020-06-01
+k80,0.45,cloud.google.com,2020-06-01
+t4,0.35,cloud.google.com,2020-06-01
+p100,1.46,cloud.google.com,2020-06-01
+tpu,4.50,cloud.google.com,2020-06-01
+gtx_1080_ti,0.25,vast.ai,2020-06-01
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "first"),
+    [
+        # 2.53 h x $1.46 = $3.69; 9.63 h x $0.45 = $4.33; 79.4 h x $0.76 = $60.38
+        (
+            "dawnbench",
+            [],
+            f"{ONE} p100, first to 94% accuracy and cheapest: 152 min, reached in 1 of 1 run; $3.69",
+        ),
+        (
+            "dawnbench",
+            ["--deadline", "12h", "--spend-at-most", "4"],
+            "p100, the only one within 12 h and $4.00: 152",
+        ),
+        (
+            "dawnbench",
+            ["--where", "device=k80", "--where", "device=vcpu_16"],
+            f"{ONE} k80, first to 94%",
+        ),
+        (
+            "katnoria_cnn",
+            [],
+            f"{ONE} gtx_1080_ti (the reference), fastest of 3 and cheapest: 2.7x as fast as k80",
+        ),
+        # 8.33 ms x $1.46/h = $3.38 and 4.26 ms x $4.50/h = $5.32 for a million images
+        ("resunet", [], "One run each on resunet_v1: p100, batch 128, cheapest of 5: $3.38"),
+        ("tpu_tutorial", [], f"{ONE} tpu (the reference), fastest and cheapest: 19x as fast as t4"),
+        ("resnet63", [], "Faster: gtx_1080, fastest of 3: 159x as fast as mac_mini"),
+    ],
+)
+def test_decisions_on_published_comparisons(raybench, tmp_path, name, options, first):
+    (tmp_path / "prices.csv").write_text(LIST_PRICES)
+    shown = raybench("report", PUBLISHED / f"{name}.csv", "--prices", "prices.csv", *options)
+    assert " ".join(shown.out.split()).startswith(first), shown.out
