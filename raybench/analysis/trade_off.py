@@ -15,14 +15,14 @@ from raybench.results.run_table import price_of
 
 def trade_offs(configurations: Sequence[Measured], metric: str, workloads: Mapping[str, str]) -> list[TradeOff]:
     """Return the trade-off of each job of which several configurations have a price."""
-    made = []
+    curves = []
     for job in dict.fromkeys(each.job for each in configurations):
         by = {each.criterion: each for each in scales([each for each in configurations if each.job == job])}
         time, price = by.get(Criterion.FIRST_TO_TARGET) or by.get(Criterion.FASTEST), by.get(Criterion.CHEAPEST)
         if time and price:
             trade_off = _Curve(configurations, time, price, metric).trade_off()
-            made.append(replace(trade_off, workload=workloads.get(job, "")))
-    return made
+            curves.append(replace(trade_off, workload=workloads.get(job, "")))
+    return curves
 
 
 def run_costs(configuration: Configuration) -> tuple[float | None, float | None]:
@@ -39,9 +39,9 @@ def choices(
     jobs: dict[tuple[str, str], list[Configuration]] = {}
     for each in configurations:
         jobs.setdefault((each.workload, str(each.axes.get("data_set") or "")), []).append(each)
-    made = []
-    for job, own in jobs.items():
-        costs = {each.index: (seconds, price) for each in own for seconds, price in [run_costs(each)] if seconds}
+    within = []
+    for job, rows in jobs.items():
+        costs = {each.index: (seconds, price) for each in rows for seconds, price in [run_costs(each)] if seconds}
         if math.isfinite(spend_at_most):
             costs = {index: cost for index, cost in costs.items() if cost[1] is not None}
         if not costs:
@@ -57,14 +57,14 @@ def choices(
         nearest = min(costs, key=lambda index: excess(*costs[index]))
         name = ", ".join(filter(None, job)) if len(jobs) > 1 else ""
         if not inside:
-            made.append(Within(None, nearest, workload=name))
+            within.append(Within(None, nearest, workload=name))
             continue
-        chosen = next(each for each in own if each.index == inside[0])
-        taken = [run.to_target_s if chosen.to_target else run.total_s for run in chosen.runs]
-        met = sum(each is not None and excess(each, price_of(each, chosen.price_per_hour)) <= 1 for each in taken)
-        tried = chosen.to_target.tried if chosen.to_target else len(taken)
-        made.append(Within(chosen.index, nearest, len(inside), met, tried, name))
-    return made
+        choice = next(each for each in rows if each.index == inside[0])
+        seconds_of = [run.to_target_s if choice.to_target else run.total_s for run in choice.runs]
+        runs = [each for each in seconds_of if each and excess(each, price_of(each, choice.price_per_hour)) <= 1]
+        count = choice.to_target.tried if choice.to_target else len(seconds_of)
+        within.append(Within(choice.index, nearest, len(inside), len(runs), count, name))
+    return within
 
 
 class _Curve:

@@ -34,25 +34,26 @@ def over_workloads(
     first = next((format_value(each.axes["device"]) for each in configurations if "device" in each.axes), None)
     criteria = set()
     for job, workload in workloads.items():
-        made = scales([each for each in configurations if each.job == job], metric)
-        costs = made[0].costs if made else {}
-        criteria.add(made[0].criterion if made else None)
+        by_criterion = scales([each for each in configurations if each.job == job], metric)
+        costs = by_criterion[0].costs if by_criterion else {}
+        criteria.add(by_criterion[0].criterion if by_criterion else None)
         best: dict[str, int] = {}
         for index in sorted(costs, key=lambda index: costs[index]):
             best.setdefault(format_value(configurations[index].axes.get("device")), index)
-        price = next((each for each in made if each.criterion is Criterion.CHEAPEST), None)
-        for device, own in best.items():
+        price = next((each for each in by_criterion if each.criterion is Criterion.CHEAPEST), None)
+        for device, index in best.items():
             of_pairs = speeds.setdefault(device, {}).setdefault(workload, {})
-            for other, index in best.items():
-                ratio = made[0].compare(configurations[own], configurations[index]) if own != index else Ratio(1, 1, 1)
+            for other, other_index in best.items():
+                pair = configurations[index], configurations[other_index]
+                ratio = by_criterion[0].compare(*pair) if index != other_index else Ratio(1, 1, 1)
                 if isinstance(ratio, Ratio):
                     of_pairs[other] = ratio
-            if price and first in best and {own, best[first]} <= price.costs.keys() and all(price.costs.values()):
-                cost = price.compare(configurations[own], configurations[best[first]])
+            if price and first in best and {index, best[first]} <= price.costs.keys() and all(price.costs.values()):
+                cost = price.compare(configurations[index], configurations[best[first]])
                 if isinstance(cost, Ratio):
                     prices.setdefault(device, {})[workload] = cost
     names = list(dict.fromkeys(workloads.values()))
-    whole = [device for device, own in speeds.items() if all(first in own.get(name, {}) for name in names)]
+    whole = [device for device, of in speeds.items() if all(first in of.get(name, {}) for name in names)]
     if len(names) < 2 or len(whole) < 2 or first not in whole or len(criteria) > 1:
         return []  # times to a target and of a unit of work have no mean
     rows = []

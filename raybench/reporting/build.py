@@ -138,6 +138,8 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     answer = replace(report.answer, runs_per_month=options.runs_per_month)
     if options.deadline or options.spend_at_most:
         deadline_s, spend = _seconds(options.deadline), _price(options.spend_at_most)
+        if spend and all(each.price_per_hour is None for each in answer.configurations):
+            raise UsageError("spend_at_most: no configuration has a price; set `price_per_hour`, or use --prices")
         found = tuple(choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend))
         answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=found)
     report = replace(report, answer=answer)
@@ -198,18 +200,24 @@ def _weights(weights: str | Mapping[str, float]) -> dict[str, float]:
 def _seconds(text: str) -> float | None:
     """Return a deadline in seconds; None without one."""
     match = _DURATION.fullmatch(text.strip())
-    if text and (match is None or not any(match.groups())):
+    if not text:
+        return None
+    parts = match.groups() if match else ("0", "0", "0")
+    seconds = sum(float(part or 0) * size for part, size in zip(parts, (3600, 60, 1), strict=True))
+    if not seconds:
         raise UsageError(f"deadline: {text!r} is not a duration; write 3h, 90m, 1h30m or 45s")
-    parts = match.groups() if match else ()
-    return sum(float(part or 0) * size for part, size in zip(parts, (3600, 60, 1), strict=True)) if text else None
+    return seconds
 
 
 def _price(text: str) -> float | None:
     """Return what may be spent, in the currency of the prices; None without a limit."""
     try:
-        return float(text.strip().lstrip("$")) if text else None
+        amount = float(text.strip().lstrip("$")) if text else None
     except ValueError:
-        raise UsageError(f"spend_at_most: {text!r} is not a price; write a number such as 30") from None
+        amount = 0.0
+    if amount is not None and not 0 < amount < math.inf:
+        raise UsageError(f"spend_at_most: {text!r} is not a price above 0; write a number such as 30")
+    return amount
 
 
 def history_warnings(history: GridHistory) -> list[str]:

@@ -189,9 +189,11 @@ def money_text(amount: float, currency: str) -> str:
 
 def price_unit(answer: Answer) -> tuple[Unit, int]:
     """The work whose prices are not tiny, such as 1,000 epochs or runs to the target, in units of work or runs."""
-    prices = [value for each in answer.configurations if (value := _price(each))]
+    is_goal = is_reached(answer.configurations)
+    rows = (each for each in answer.configurations if not is_goal or (each.to_target and each.to_target.reached))
+    prices = [price for each in rows if (price := _price(each))]
     times = next((10**power for power in (0, 3, 6) if min(prices, default=1.0) * 10**power >= LEAST_PRICE), 10**9)
-    unit = Unit("run") if is_reached(answer.configurations) else answer.unit
+    unit = Unit("run") if is_goal else answer.unit
     return replace(unit, amount=unit.amount * times), times
 
 
@@ -423,13 +425,16 @@ def verdict(answer: Answer) -> str:
 
 def shown_trade_off(answer: Answer, workload: str) -> TradeOff | None:
     """The trade-off of a workload, if time and price are not those of one configuration and runs can tell it."""
-    found = next((each for each in answer.trade_offs if each.workload == workload), None)
-    if found is None or (found.fastest != found.cheapest and is_open(found.speed) and is_open(found.price)):
+    trade_off = next((each for each in answer.trade_offs if each.workload == workload), None)
+    if trade_off is None:
         return None
-    bests = [each for each in answer.best if each.workload == workload and _is_in(answer, found, each)]
-    is_sure = found.fastest != found.cheapest or any(each.verdict is Verdict.BETTER for each in bests)
+    are_two = trade_off.fastest != trade_off.cheapest
+    if are_two and is_open(trade_off.speed) and is_open(trade_off.price):
+        return None
+    bests = [each for each in answer.best if each.workload == workload and _is_in(answer, trade_off, each)]
+    is_sure = are_two or any(each.verdict is Verdict.BETTER for each in bests)
     is_one = any(Criterion.CHEAPEST in each.ratios and not TIMES.isdisjoint(each.ratios) for each in bests)
-    return found if is_sure and not is_one else None
+    return trade_off if is_sure and not is_one else None
 
 
 def _is_in(answer: Answer, trade_off: TradeOff, best: Best) -> bool:
@@ -570,8 +575,8 @@ def over_workloads_texts(answer: Answer) -> list[BestText]:
         others = [row.other, ""]
         return ", ".join(ratio_words(ratio, criterion, others.pop(0)) for ratio, criterion in ratios)
 
-    told = [row for row in answer.over_workloads if row is not base]
-    listed = "; ".join(f"{row.device} {facts(row)}" if row is not first else facts(row) for row in told)
+    rows = [row for row in answer.over_workloads if row is not base]
+    listed = "; ".join(f"{row.device} {facts(row)}" if row is not first else facts(row) for row in rows)
     verdict = "Undecided" if is_open(first.speed) else "Fastest"
     name = f"{first.device}{' (the reference)' if first is base else ''}"
     head = f"{verdict} over {len(names)} workloads (geometric mean{weights}): {name}:"

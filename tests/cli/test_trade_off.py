@@ -158,7 +158,16 @@ def test_without_a_target_the_whole_run_counts(report):
     assert "$/month (40 runs)" in text and f"{40 * 9 * 2.98:,.0f}"[:3] in text
 
 
-@pytest.mark.parametrize("option", [["--deadline", "3"], ["--deadline", "soon"], ["--spend-at-most", "much"]])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--deadline", "3"],
+        ["--deadline", "soon"],
+        ["--spend-at-most", "much"],
+        ["--deadline", "0h"],
+        ["--spend-at-most", "0"],
+    ],
+)
 def test_wrong_limits_are_said(raybench, tmp_path, option):
     (tmp_path / "runs.csv").write_text("device,epoch,train_s\na,1,2\n")
     shown = raybench("report", "runs.csv", *option)
