@@ -107,7 +107,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
             right=True,
         ),
         *_of_runs(answer, shown),
-        column(f"device J{per}", f"{of}energy_j", drop=9),
+        _energy(answer, shown)
+        if unit.has_rate and not is_reached
+        else column(f"device J{per}", f"{of}energy_j", drop=9),
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     columns += [column(words.metric_name(name), f"metrics.{name}", drop=13 + n) for n, name in enumerate(own)]
@@ -136,6 +138,13 @@ def device_columns(answer: Answer) -> list[Column]:
     certain = Column("certain", list(map(partial(words.certain_text, answer), answer.of_devices)), drop=3, kind=TEXT)
     last = next((number for number, column in enumerate(columns) if column.head == "cautions"), len(columns))
     return [*columns[:last], certain, *columns[last:]]
+
+
+def _energy(answer: Answer, shown: Sequence[Configuration]) -> Column:
+    """Return what is done with a joule of the device, such as tokens."""
+    unit = answer.unit
+    amounts = [each.energy_j and unit.amount / each.energy_j for each in shown]
+    return Column(f"{unit.counted}/device J", words.column_texts(amounts), drop=9, right=True)
 
 
 def _of_runs(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:

@@ -330,3 +330,14 @@ def test_decisions_on_published_comparisons(raybench, tmp_path, name, options, f
     (tmp_path / "prices.csv").write_text(LIST_PRICES)
     shown = raybench("report", PUBLISHED / f"{name}.csv", "--prices", "prices.csv", *options)
     assert " ".join(shown.out.split()).startswith(first), shown.out
+
+
+def test_tokens_per_joule_by_power_limit(report):
+    """5,000 tokens take 1,000 J at 200 W, and 1,250 J at 300 W."""
+    table = [
+        [row | {"params.watts": watts, "units/tokens": 5000, "energy_j": joules} for row in runs("gpu", hours, None)]
+        for watts, hours, joules in ((200, 2.0, 1000), (300, 1.5, 1250))
+    ]
+    text, data = report(*table, options=["--unit", "tokens"])
+    assert [each["energy_j"] for each in data["configurations"]] == pytest.approx([2e5, 2.5e5])
+    assert "tokens/device J" in text and " 5.00" in text and " 4.00" in text
