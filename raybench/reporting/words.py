@@ -466,7 +466,8 @@ def _trade_off_text(answer: Answer, trade_off: TradeOff) -> BestText:
     if trade_off.fastest == trade_off.cheapest:
         is_both = all(each.verdict is Verdict.BETTER for each in bests)
         role, facts = f"fastest and cheapest{of}{'' if is_both else ' in these runs'}", [amounts]
-        facts += [", ".join(_relative(answer, each, ranked, with_amounts=False)) for each in bests]
+        same = [each for each in bests if each.configuration == first.index]  # of equal prices another may be first
+        facts += [", ".join(_relative(answer, each, ranked, with_amounts=False)) for each in same]
     elif len(steps) == 1:
         role, close = f"cheapest{of}", ratio_words(speed, Criterion.FASTEST, "") if speed else ""
         cost = ratio_words(price, Criterion.CHEAPEST, names[fastest.index]) if price else ""

@@ -103,6 +103,10 @@ def test_a_price_has_the_interval_of_its_time(report):
         ([("a", 4.0, 1.0), ("b", 2.0, 3.0)], "Trade-off: a, cheapest: "),
         ([("a", 4.0, 1.0), ("b", 3.999, 9.0)], "Best buy: a, cheapest: "),
         ([("a", 4.0, 1.0), ("b", 2.0, 2.001)], "Best buy: b, fastest: "),
+        (
+            [("a", 4.0, 0.0), ("b", 2.0, 0.0)],
+            "Best buy: b, fastest and cheapest in these runs: free and 6.00 min per epoch; 2",
+        ),
         ([("a", 4.0, 1.0), ("b", 4.01, 1.0)], "Equal: a and b differ by less than 5% in speed."),
     ],
 )
