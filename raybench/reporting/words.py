@@ -445,8 +445,9 @@ def _is_in(answer: Answer, trade_off: TradeOff, best: Best) -> bool:
 
 def _trade_off_verdict(trade_off: TradeOff) -> str:
     ratios = [each for step in trade_off.steps for each in (step.speed, step.price) if each]
-    if not all(each.has_interval for each in ratios or [each for each in (trade_off.speed,) if each]):
-        return ONE_RUN
+    ratios = ratios or [each for each in (trade_off.speed,) if each]
+    if not all(each.has_interval for each in ratios):
+        return ONE_RUN if all(each.runs == each.other_runs == 1 for each in ratios) else "Undecided"
     # A cheapest one that is the fastest, too, or is not shown to be slower, leaves no choice.
     return BEST_BUY if len(trade_off.steps) == 1 or is_open(trade_off.price) else TRADE_OFF
 

@@ -325,7 +325,7 @@ gtx_1080_ti,0.25,vast.ai,2020-06-01
             f"{ONE} gtx_1080_ti (the reference), fastest of 3 and cheapest: 2.7x as fast as k80",
         ),
         # 8.33 ms x $1.46/h = $3.38 and 4.26 ms x $4.50/h = $5.32 for a million images
-        ("resunet", [], "One run each on resunet_v1: p100, batch 128, cheapest of 5: $3.38"),
+        ("resunet", [], "Undecided on resunet_v1: p100, batch 128, cheapest of 5: $3.38"),
         ("tpu_tutorial", [], f"{ONE} tpu (the reference), fastest and cheapest: 19x as fast as t4"),
         ("resnet63", [], "Faster: gtx_1080, fastest of 3: 159x as fast as mac_mini"),
     ],
