@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from raybench.analysis.answer import LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio, Verdict
+from raybench.analysis.answer import LARGE_DIFFERENCE, Best, BestOfDevice, Criterion, Difference, Ratio, Verdict
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured
 from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, quality_difference, unlike
 from raybench.analysis.targets import expected, target_ratio
+from raybench.core.text import format_value
 from raybench.results.run_table import price_of
 
 LEAST_COMMON = 3
@@ -87,6 +88,28 @@ def best(
                 of_job.append(_best_by(near, configurations, matching, metric, found))
         made += [replace(each, workload=workloads.get(job, "")) for each in of_job]
     return made
+
+
+def best_of_devices(
+    configurations: Sequence[Measured], metric: str, quality_sign: int | None = None
+) -> list[BestOfDevice]:
+    """Return the best configuration of each device and job by the first criterion; none if no device has several."""
+    made: list[BestOfDevice] = []
+    for job in dict.fromkeys(each.job for each in configurations):
+        own = [each for each in configurations if each.job == job]
+        scale = next(iter(scales(own, metric, quality_sign)), None)
+        if scale is None:
+            continue
+        groups: dict[str, list[int]] = {}
+        for index in sorted(scale.costs, key=lambda index: scale.costs[index]):
+            groups.setdefault(format_value(configurations[index].axes.get("device")), []).append(index)
+        for first, *others in groups.values() if len(groups) > 1 else ():
+            pairs = {index: scale.compare(configurations[first], configurations[index]) for index in others}
+            known = {index: found for index, found in pairs.items() if found and found.has_interval}
+            close = tuple(index for index, found in known.items() if not found.is_significant)
+            is_certain = not close if others and len(known) == len(others) else None
+            made.append(BestOfDevice(first, close, 1 + len(others), is_certain))
+    return made if any(each.of > 1 for each in made) else []
 
 
 def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int | None = None) -> list[Scale]:

@@ -31,6 +31,9 @@ Examples:
 """
 
 
+SLOWER = 4
+"""Exit status of `--fail-on`, as that of `compare` for a change to discard."""
+
 OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
@@ -50,6 +53,12 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     is_flag=True,
     help="Show how speeds changed from one execution of the grid to the next, such as in a nightly job.",
 )
+@click.option(
+    "--fail-on",
+    callback=opt.fraction,
+    metavar="PERCENT",
+    help="With --over: exit status 4 if a configuration is shown to be slower than at first, and by more than this.",
+)
 def command(
     sources: tuple[str, ...],
     options: ReportOptions,
@@ -58,6 +67,7 @@ def command(
     full: bool,
     everything: bool,
     over: bool,
+    fail_on: float | None,
 ) -> int:
     """Show the results of a grid: the best configuration, what each setting does, all configurations, cautions.
 
@@ -70,7 +80,9 @@ def command(
         changes = (options.baseline, options.prices, options.unit, options.directions, options.these_machines)
         if any(changes) or full or everything:
             raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
-        return _over(sources, options, html, data)
+        return _over(sources, options, html, data, fail_on)
+    if fail_on is not None:
+        raise UsageError("--fail-on works only with --over; `raybench compare` judges two versions")
     from raybench.cli.console import page as terminal
     from raybench.cli.console import print_lines
     from raybench.reporting import build
@@ -93,7 +105,9 @@ def command(
     return 0
 
 
-def _over(sources: tuple[str, ...], options: ReportOptions, html: Path | None, data: Path | None) -> int:
+def _over(
+    sources: tuple[str, ...], options: ReportOptions, html: Path | None, data: Path | None, fail_on: float | None
+) -> int:
     from raybench.analysis.over import over_time
     from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting import build, over
@@ -114,7 +128,7 @@ def _over(sources: tuple[str, ...], options: ReportOptions, html: Path | None, d
             print_text(page(), sentence)
         print_columns(page(), over.columns(shown))
         _say_written(html, data)
-    return 0
+    return SLOWER if fail_on is not None and any(each.is_slower(fail_on) for each in shown.series) else 0
 
 
 def _say_written(*files: Path | None) -> None:

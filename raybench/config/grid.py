@@ -124,22 +124,32 @@ class Budget(Strict):
         "50kJ",
         None,
     )
+    tokens: v.Positive | None = key("Tokens that the training counts.", 1000000, None)
+    examples: v.Positive | None = key("Training examples.", 50000, None)
+    flops: v.Positive | None = key(
+        "FLOPs of the model, if `flops_per_token` or `flops_per_example` says what they are.", 1e15, None
+    )
     compile: Literal["included", "excluded"] = key(
         "Whether the time of compilation is part of a budget of time or price.", "excluded", "included"
     )
 
     @model_validator(mode="after")
     def _one_amount(self) -> Budget:
-        if [self.time, self.price, self.energy].count(None) != 2:
-            raise v.complaint("needs exactly one of time, price and energy")
-        if self.energy and self.compile == "excluded":
+        if len(self.amount) != 1:
+            raise v.complaint("needs exactly one of time, price, energy, tokens, examples and flops")
+        if not (self.time or self.price) and self.compile == "excluded":
             raise v.complaint("compile: excluded is for a budget of time or price; remove it")
         return self
 
     @property
     def amount(self) -> dict[str, float]:
         """What may be spent, by its name: `{"time": 300}`."""
-        return self.model_dump(include={"time", "price", "energy"}, exclude_none=True)
+        return self.model_dump(exclude={"compile"}, exclude_none=True)
+
+    @property
+    def is_of_work(self) -> bool:
+        """Whether it is of work, and not of time, price or energy."""
+        return not {*self.amount} & {"time", "price", "energy"}
 
 
 class CellSettings(Settings):
@@ -298,6 +308,7 @@ class GridSpec(CellSettings):
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _prices: PriceList = PrivateAttr(PriceList())
+    _largest: Mapping[str, int] = PrivateAttr(default_factory=dict)
     _where: Sequence[tuple[str, str]] = PrivateAttr(())
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 

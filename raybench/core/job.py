@@ -89,15 +89,18 @@ class StopRule:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a training may spend: seconds, or joules of its device.
+    """What a training may spend: seconds, joules of its device, or work.
 
     Attributes:
         seconds: of training, by the sections of the ledger: train, input_wait and, if `compile`, compile.
         joules: of the device, from the first epoch on, with evaluations.
+        work: of a unit that the training counts, such as tokens, on all ranks.
     """
 
     seconds: float | None = None
     joules: float | None = None
+    work: float | None = None
+    unit: str = ""
     compile: bool = True
 
 

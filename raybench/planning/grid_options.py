@@ -40,7 +40,7 @@ def requested_grid(
         by_option["--synthetic-data" if dashes else "synthetic_data"] = "synthetic_data=true"
     changes = _texts(options.set, lambda value: json.dumps(plain(value), default=str))
     spec = load_grid(source, changes, f"{dashes}set", by_option, parts)
-    spec._prices = PriceList.read(Path(options.prices)) if options.prices else PriceList()
+    spec._prices = PriceList.read(Path(options.prices), options.terms) if options.prices else PriceList()
     spec._where = _filter(_texts(options.where, format_value), spec, f"{dashes}where")
     spec = spec.model_copy(update={"name": f"{spec.name}{INLINE}"}) if options.inline else spec
     return smoke_grid(spec) if options.smoke else spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from raybench.analysis.answer import Caution
 from raybench.analysis.compare import Limits, compare
 from raybench.analysis.measured import as_fraction, counted_units, measure_all
 from raybench.analysis.of_mean import means
+from raybench.analysis.trade_off import choices
 from raybench.core.events import now
 from raybench.core.job import Target
 from raybench.core.options import ReportOptions
@@ -39,6 +41,8 @@ MEAN = "mean "
 
 _TARGET = re.compile(rf"(?:{MEAN})?\s*([^<>=\s]+)\s*(<=|>=)\s*(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
 
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+
 HTML = "report.html"
 """The name of the report's page in the folder of a grid."""
 
@@ -56,6 +60,7 @@ def from_attempts(
     prices: PriceList | None = None,
     unit: str = "",
     directions: Mapping[str, bool] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Report:
     """Return the report of attempts.
 
@@ -67,6 +72,7 @@ def from_attempts(
         prices: prices that replace those of the request.
         unit: the unit of work instead of the request's.
         directions: whether more of a metric is better, by name, besides what the request says.
+        weights: of workloads in a mean over several.
 
     Raises:
         UsageError: no configuration has that baseline, or no run counts that unit.
@@ -86,7 +92,7 @@ def from_attempts(
     said = {**request.higher_is_better, **(directions or {})}
     request = replace(request, unit=wanted, higher_is_better=said)
     analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
-    answer = analyzed.answer(warnings)
+    answer = analyzed.answer(warnings, weights)
     if request.limits:
         try:
             decision = tuple(sentences(compare(analyzed, Limits.from_json(request.limits))))
@@ -108,7 +114,7 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     if options.prices:
         from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
 
-        prices = PriceList.read(Path(options.prices))
+        prices = PriceList.read(Path(options.prices), options.terms)
     attempts = list(grid.runs)
     own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
     request = grid.request
@@ -124,12 +130,19 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
     request, attempts = _changed(request, attempts, options)
-    report = from_attempts(
-        attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
-    )
+    baseline, weights = _baseline_in(options.baseline), _weights(options.weights)
+    report = from_attempts(attempts, request, baseline, warnings, prices, options.unit, options.directions, weights)
     if options.target.startswith(MEAN) and (target := as_fraction(request.target)):
         measured, _ = measure_all(attempts, request)
         report = replace(report, answer=replace(report.answer, means=tuple(means(measured, target))))
+    answer = replace(report.answer, runs_per_month=options.runs_per_month)
+    if options.deadline or options.spend_at_most:
+        deadline_s, spend = _seconds(options.deadline), _price(options.spend_at_most)
+        if spend and all(each.price_per_hour is None for each in answer.configurations):
+            raise UsageError("spend_at_most: no configuration has a price; set `price_per_hour`, or use --prices")
+        found = tuple(choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend))
+        answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=found)
+    report = replace(report, answer=answer)
     status = replace(report.answer.status, is_own=grid.is_folder)
     if grid.history and grid.history.unread:  # in front of the answer, as it could be a different one
         status = replace(status, repeats=(*status.repeats, f"The grid has damaged files: {grid.history.unread}"))
@@ -168,6 +181,43 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
     runs = [run.whole() if options.whole_runs else run for run in attempts]
     these_machines = options.these_machines or request.these_machines
     return replace(request, metric=metric, target=target, cells=cells, these_machines=these_machines), runs
+
+
+def _weights(weights: str | Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of workloads that a user wrote, such as `vgg16=2,bert=1`."""
+    pairs = (
+        weights.items() if isinstance(weights, Mapping) else (text.partition("=")[::2] for text in weights.split(","))
+    )
+    try:
+        found = {name.strip(): float(value) for name, value in pairs if name.strip()}
+    except ValueError:
+        raise UsageError(f"weights: {weights!r} is not like vgg16=2,bert=1") from None
+    if min(found.values(), default=1.0) <= 0:
+        raise UsageError(f"weights: {weights!r} has a weight that is not above 0")
+    return found
+
+
+def _seconds(text: str) -> float | None:
+    """Return a deadline in seconds; None without one."""
+    match = _DURATION.fullmatch(text.strip())
+    if not text:
+        return None
+    parts = match.groups() if match else ("0", "0", "0")
+    seconds = sum(float(part or 0) * size for part, size in zip(parts, (3600, 60, 1), strict=True))
+    if not seconds:
+        raise UsageError(f"deadline: {text!r} is not a duration; write 3h, 90m, 1h30m or 45s")
+    return seconds
+
+
+def _price(text: str) -> float | None:
+    """Return what may be spent, in the currency of the prices; None without a limit."""
+    try:
+        amount = float(text.strip().lstrip("$")) if text else None
+    except ValueError:
+        amount = 0.0
+    if amount is not None and not 0 < amount < math.inf:
+        raise UsageError(f"spend_at_most: {text!r} is not a price above 0; write a number such as 30")
+    return amount
 
 
 def history_warnings(history: GridHistory) -> list[str]:

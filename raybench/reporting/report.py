@@ -80,7 +80,8 @@ def as_json(report: Report) -> str:
     - the fields of `raybench.analysis.answer.Answer`, with those of its configurations, effects and trust; intervals
       are `low` and `high` (95%), ratios above 1 are better, accuracies are fractions, indices refer to
       `configurations`; learning curves are left out
-    - `sentences`: the same in words: `verdict`, `status`, `best`, `scaling`, `trust`, `cautions` and `failures`
+    - `sentences`: the same in words: `verdict`, `status`, `best`, `scaling`, `goodput`, `trust`, `cautions`,
+      `failures`
     - `made` (UTC), `machines`, `versions`, `clocks`, `grid_file`
     """
     answer = report.answer
@@ -90,6 +91,7 @@ def as_json(report: Report) -> str:
         "best": [str(text) for text in words.best_texts(answer)],
         "means": words.mean_sentences(answer),
         "scaling": list(words.scaling_sentences(answer)),
+        "goodput": words.goodput_sentences(answer),
         "trust": words.trust_sentence(answer),
         "cautions": [words.caution_text(each) for each in answer.trust.cautions],
         "failures": words.failure_sentences(answer),

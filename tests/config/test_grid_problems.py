@@ -67,7 +67,7 @@ VALUES = [
     ("axes: [1]", 3, "the list [1] is not allowed; use a map, such as {device: [cpu, cuda], b"),
     ("budget: {time: 5 minutes}", 3, "the text '5 minutes' is not allowed; use seconds above 0, or a text such as 90s"),
     ("budget: {energy: 50kJoule}", 3, "use joules above 0, or a text such as 500J, 50kJ"),
-    ("budget: {time: 5m, price: 1}", 3, "needs exactly one of time, price and energy"),
+    ("budget: {time: 5m, price: 1}", 3, "needs exactly one of time, price, energy, tokens"),
     ("budget: {tiem: 5m}", 3, "did you mean time?"),
     ("budget: {energy: 1kJ, compile: excluded}", 3, "is for a budget of time or price; remove it"),
     ("repeats: {until: 5}", 3, "use a percentage such as 5%, or verdict"),
@@ -201,7 +201,10 @@ def test_fifty_problems_are_printed(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("axes.batch_size=[64, 0]", "axes.batch_size=…: axes.batch_size[1]: 0 is not allowed; it should be great"),
+        (
+            "axes.batch_size=[64, 0]",
+            "axes.batch_size=…: axes.batch_size[1]: 0 is not allowed; use a whole number above 0, or largest",
+        ),
         ("axes.device=[cpu", "axes.device=…: not valid YAML: while parsing a flow seq"),
         ("axes={epochs: [1], epochs: [2]}", "axes=…: epochs: appears twice (first on line 1); remove one"),
         ("foo", "foo: use name=value, such as axes.batch_size=[64,128] or repeats=5"),
