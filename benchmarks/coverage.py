@@ -200,7 +200,7 @@ class Counts:
         """Count an interval."""
         if low is not None and high is not None:
             self.inside.setdefault(kind, []).append(bool(low <= math.exp(truth) <= high))
-            self.widths.setdefault(kind, []).append(math.log(high / low) / 2)
+            self.widths.setdefault(kind, []).append(math.log(high / low) / 2 if low else math.inf)
 
     def coverage(self, kind: str) -> float:
         """Return the fraction of intervals that contained the truth; NaN if there was none."""

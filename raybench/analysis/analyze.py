@@ -28,12 +28,13 @@ from raybench.analysis.measured import (
     measure_all,
     seconds_per_unit,
 )
+from raybench.analysis.race import race_of
 from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
 from raybench.analysis.trade_off import trade_offs
 from raybench.analysis.trust import with_trust
-from raybench.analysis.until import notes, with_needed_repeats
+from raybench.analysis.until import more_repeats, notes, with_needed_repeats
 from raybench.analysis.workloads import over_workloads
 from raybench.core.cell import Cell
 from raybench.core.identity import SYNTHETIC, is_smoke
@@ -73,6 +74,7 @@ class Grid:
 
     def __init__(self, runs: Iterable[Run], request: GridRequest, baseline: Mapping[str, Any] | None = None) -> None:
         runs = list(runs)
+        self._race = race_of(runs, request) if request.rule and request.rule.is_race else None
         self.request = with_needed_repeats(runs, request)
         self.measured, self.unit = measure_all(runs, self.request)
         self.target = as_fraction(request.target)
@@ -130,9 +132,10 @@ class Grid:
             trade_offs=tuple(trade_offs(measured, metric, named)) if is_result and self._quality_sign is None else (),
             effects=made_effects,
             scalings=tuple(scalings(measured, matching, made_effects)),
+            more_repeats=more_repeats(bests[0], configurations, measured) if bests and not request.rule else None,
             machine_speeds=tuple(machine_speeds(measured)),
             these_machines=request.these_machines,
-            status=_status(configurations, request.part, notes(measured, matching, request)),
+            status=_status(configurations, request.part, notes(measured, matching, request, self._race)),
             compared=matching.compared[0] if matching.compares_best and matching.compared else "",
             metric=metric,
             synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),

@@ -522,6 +522,25 @@ class Within:
 
 
 @dataclass(frozen=True)
+class MoreRepeats:
+    """What it would take to decide between the best configuration and those that are not told apart from it.
+
+    Attributes:
+        configurations: indices, the best first.
+        repeats: about how many more of each.
+        trials, total_s, total_price: of all of them; None if not known.
+        is_rest_decided: whether all others are shown to be worse.
+    """
+
+    configurations: tuple[int, ...]
+    repeats: int
+    trials: int
+    total_s: float | None
+    total_price: float | None
+    is_rest_decided: bool
+
+
+@dataclass(frozen=True)
 class Caution:
     """A condition of measurement that could change the answer (caution), or could not (note).
 
@@ -656,6 +675,7 @@ class Answer:
         runs_per_month: for prices per month; None if not asked.
         effects: rows of the table of effects, largest effect first.
         scalings: of the axes that are amounts of hardware.
+        more_repeats: what would decide the best, if that is open; None otherwise, or if it is not known.
         means: the mean of the runs of each configuration against the target, if that was asked.
         clock: what an epoch of a command is, with the start-up that is left out, as a sentence; empty without commands.
         machine_speeds: the machines of its runs, the slowest first; those with several models are several.
@@ -675,6 +695,7 @@ class Answer:
     status: Status
     trust: Trust = field(default_factory=lambda: Trust(TrustLevel.CLEAR))
     scalings: tuple[Scaling, ...] = ()
+    more_repeats: MoreRepeats | None = None
     machine_speeds: tuple[Machine, ...] = ()
     these_machines: bool = False
     decision: tuple[str, ...] = ()

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from raybench.analysis.answer import LARGE_DIFFERENCE, Best, BestOfDevice, Criterion, Difference, Ratio, Verdict
+from raybench.analysis.intervals import additive_means
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured
 from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, quality_difference, unlike
 from raybench.analysis.targets import expected, target_ratio
 from raybench.core.text import format_value
 from raybench.results.run_table import price_of
-
-LEAST_COMMON = 3
-"""Fewest repeats that all configurations have by which these are ranked, if they have different numbers of them."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +149,10 @@ def _costs(configurations: Sequence[Measured], quantity: str) -> dict[int, float
     if quantity in (TIME_TO_TARGET, ENERGY_TO_TARGET):
         totals = {each.index: expected(each.tries, quantity) for each in configurations}
         return {index: total.value for index, total in totals.items() if total}
-    # If the results decided the number of repeats, later ones may have met a slower machine than those that all have.
     runs = {each.index: own for each in configurations if (own := each.samples(quantity))}
-    common = set.intersection(*({run.repeat for run in own} for own in runs.values())) if runs else set()
-    is_decided = all(run.stopping and run.stopping.is_common for own in runs.values() for run in own)
-    if is_decided and len(common) >= LEAST_COMMON:
-        runs = {index: tuple(run for run in own if run.repeat in common) for index, own in runs.items()}
+    all_runs = [run for own in runs.values() for run in own]
+    if len({run.host for run in all_runs}) == 1 and all(run.stopping and run.stopping.is_common for run in all_runs):
+        return {index: math.exp(value) for index, value in additive_means(runs).items()}
     return {index: summary.value for index, own in runs.items() if (summary := cost_summary(own))}
 
 

@@ -11,7 +11,14 @@ from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Unit
-from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Candidates, Sample, Stopping, rounding
+from raybench.analysis.intervals import (
+    REPEATED_LOOKS,
+    UNTIL_NARROW,
+    Candidates,
+    Sample,
+    Stopping,
+    rounding,
+)
 from raybench.analysis.pace import Rates, changing_rates, paces
 from raybench.core.cell import COMMAND, VERSION_AXIS, Cell
 from raybench.core.job import Target
@@ -520,10 +527,11 @@ def _step(metric: str, values: Collection[float]) -> float:
 
 def _stopping(request: GridRequest) -> Stopping | None:
     """Return how the number of repeats of a grid was decided; None if it was fixed before the first run."""
-    if request.rule and not request.first_look:
-        alphas = REPEATED_LOOKS if request.rule.until is None else UNTIL_NARROW
-        return Stopping.of(alphas, request.rule.at_least, is_common=True)
-    return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
+    rule, first = request.rule, request.first_look
+    if not rule and not first:
+        return None
+    alphas = REPEATED_LOOKS if first or not rule or rule.until is None else UNTIL_NARROW
+    return Stopping.of(alphas, first or rule.at_least if rule else first, bool(rule), bool(rule and rule.is_race))
 
 
 def _second(seconds: Iterable[float]) -> float:

@@ -189,7 +189,7 @@ def _run_all(
     directions: Mapping[str, bool],
 ) -> int:
     """Run all versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
-    from raybench.config.values import VERDICT
+    from raybench.config.values import BEST, VERDICT
     from raybench.core.cell import ANCHOR, BASE, NEW
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
@@ -199,6 +199,8 @@ def _run_all(
     for source in sources:
         if not source.endswith((".yaml", ".yml")):
             raise UsageError(f"{source}: --interleave runs two grid files; two scripts: {TWO_SCRIPTS}")
+    if options.until == BEST:
+        raise UsageError(f"--until {BEST} is for one grid; to compare two versions use {VERDICT} or a percentage")
     for key, is_higher in (("lower_is_better", False), ("higher_is_better", True)):
         names = [name for name, value in directions.items() if value is is_higher]
         options = replace(options, set=(*options.set, *([f"{key}=[{', '.join(names)}]"] if names else ())))

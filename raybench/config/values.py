@@ -70,11 +70,11 @@ Name = Annotated[
     expected("a name of letters, digits, '_', '-' and '.', at most 100, a letter or digit first"),
 ]
 
-VERDICT = "verdict"
+VERDICT, BEST = "verdict", "best"
 Certainty = Annotated[
     str,
-    Field(pattern=r"^(verdict|([1-9][0-9]?(\.[0-9]+)?|0\.[0-9]?[1-9])%)$"),
-    expected("a percentage such as 5%, or verdict"),
+    Field(pattern=r"^(verdict|best|([1-9][0-9]?(\.[0-9]+)?|0\.[0-9]?[1-9])%)$"),
+    expected("a percentage such as 5%, verdict or best"),
 ]
 """When a comparison needs no more repeats."""
 

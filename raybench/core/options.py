@@ -160,7 +160,7 @@ class PlanOptions(SharedOptions):
     until: str | None = option(
         None,
         "Repeat 4 to 10 times, until each ratio is certain to ± this, such as 5%. With `verdict`, until one side is "
-        "shown to be faster, or both to be equally fast.",
+        "shown to be faster, or both to be equally fast. With `best`, only what is not shown to be worse is repeated.",
         metavar="PERCENT",
     )
     smoke: bool = option(
@@ -209,6 +209,20 @@ class GridOptions(PlanOptions):
         "them.",
         metavar="MINUTES",
         least=0,
+    )
+    spend: str | None = option(
+        None,
+        "Begin no trial that would make the trials of this command cost more, by the grid's prices, such as $20.",
+        metavar="AMOUNT",
+    )
+    within: str | None = option(
+        None, "Begin no trial that would not end in this time, by the mean of those so far, such as 2h.", metavar="TIME"
+    )
+    wait_for_quiet: str | None = option(
+        None,
+        "How long to wait, at most, until other programs leave the cores before the first trial, such as 10m. Without, "
+        "a terminal is asked.",
+        metavar="TIME",
     )
     these_machines: bool = option(False, THESE_MACHINES)
     checks: bool = option(

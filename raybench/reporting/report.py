@@ -80,7 +80,7 @@ def as_json(report: Report) -> str:
     - the fields of `raybench.analysis.answer.Answer`, with those of its configurations, effects and trust; intervals
       are `low` and `high` (95%), ratios above 1 are better, accuracies are fractions, indices refer to
       `configurations`; learning curves are left out
-    - `sentences`: the same in words: `verdict`, `status`, `best`, `scaling`, `goodput`, `trust`, `cautions`,
+    - `sentences`: the same in words: `verdict`, `status`, `best`, `certainty`, `scaling`, `goodput`, `trust`, `cautions` and
       `failures`
     - `made` (UTC), `machines`, `versions`, `clocks`, `grid_file`
     """
@@ -89,6 +89,7 @@ def as_json(report: Report) -> str:
         "verdict": words.verdict(answer),
         "status": words.status_sentences(answer),
         "best": [str(text) for text in words.best_texts(answer)],
+        "certainty": words.certainty_sentences(answer),
         "means": words.mean_sentences(answer),
         "scaling": list(words.scaling_sentences(answer)),
         "goodput": words.goodput_sentences(answer),

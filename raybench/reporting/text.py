@@ -44,6 +44,7 @@ def _blocks(answer: Answer, width: int, full: bool, after_run: str) -> Iterator[
     yield wrapped(
         [
             *map(str, words.best_texts(answer)),
+            *words.certainty_sentences(answer),
             *words.mean_sentences(answer),
             *words.scaling_sentences(answer),
             *words.compilation_sentences(answer),

@@ -949,6 +949,20 @@ def mean_sentences(answer: Answer) -> list[str]:
     return made
 
 
+def certainty_sentences(answer: Answer) -> list[str]:
+    """What more repeats would cost and bring, if the best is open."""
+    more = answer.more_repeats
+    if more is None or not answer.status.is_own:
+        return []
+    names = names_text([name_of(answer, index) for index in more.configurations])
+    costs = [plural(more.trials, "trial")]
+    costs += [seconds_text(more.total_s)] if more.total_s else []
+    costs += [money_text(more.total_price, answer.currency)] if more.total_price else []
+    rest = "; the rest is decided" if more.is_rest_decided else ""
+    repeats = f"About {plural(more.repeats, 'more repeat')} ({', '.join(costs)})"
+    return [f"{repeats} would decide between {names}{rest}."]
+
+
 def scaling_sentences(answer: Answer) -> list[str]:
     """Speed-up, efficiency and price with the largest amount of hardware, and what limits the speed."""
     return [sentence for scaling in answer.scalings for sentence in _scaling_sentences(answer, scaling)]

@@ -70,7 +70,7 @@ VALUES = [
     ("budget: {time: 5m, price: 1}", 3, "needs exactly one of time, price, energy, tokens"),
     ("budget: {tiem: 5m}", 3, "did you mean time?"),
     ("budget: {energy: 1kJ, compile: excluded}", 3, "is for a budget of time or price; remove it"),
-    ("repeats: {until: 5}", 3, "use a percentage such as 5%, or verdict"),
+    ("repeats: {until: 5}", 3, "use a percentage such as 5%, verdict or best"),
     ("repeats: {until: 5%, at_least: 2}", 3, "it should be greater than or equal to 3"),
     ("repeats: {until: 5%, at_most: 3}", 3, "at_most 3 is less than at_least 4"),
     ("repeats: {until: verdict, at_most: 12}", 3, "hold for at_most: 10 or less"),
