@@ -25,7 +25,7 @@ from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.origin import Origin
 from raybench.core.settings import MISSING, PARAM
-from raybench.core.status import TrialStatus
+from raybench.core.status import KILLED, TrialStatus
 from raybench.devices import hardware_key
 from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.metrics import PERCENT, percent_scale
@@ -121,6 +121,7 @@ class Measured:
         changing: seconds per unit of work early and late in training, if these differ.
         is_changing: whether they differ in any configuration of the job, so that times are means over all epochs.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
+        killed: its attempts, also those that were tried again, whose process was killed, as it can do itself.
         candidates: those of which the best is chosen, by quantity (`samples`).
         machines: those of the grid; None if an interval is about the very machines of the runs, and not their models.
     """
@@ -145,6 +146,7 @@ class Measured:
     is_changing: bool = False
     attempts: tuple[Run, ...] = ()
     completed: tuple[Run, ...] = ()
+    killed: tuple[Run, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
     machines: Machines | None = field(default=None, compare=False, repr=False)
 
@@ -425,13 +427,17 @@ class _Measurement:
             for name in run.last_metrics:
                 column = run.epochs.column("metrics", name, math.nan)
                 values.setdefault(name, set()).update(filter(math.isfinite, column))
-        # The steps to which the source rounded seconds, and each metric.
-        self._second = _second(each for run in runs for each in run.timed_s)
+        # The steps to which each version's source rounded seconds, and each metric.
+        seconds: dict[object, list[float]] = {}
+        for cell_id, own in self._by_cell.items():
+            seconds.setdefault(versions[cell_id], []).extend(each for run in own for each in run.timed_s)
+        self._seconds = {version: _second(each) for version, each in seconds.items()}
         self._steps = {name: _step(name, different) for name, different in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
-        requested = (run for run in latest(self._by_cell.get(cell.cell_id, ())).values() if run.repeat < cell.repeats)
+        runs = [run for run in self._by_cell.get(cell.cell_id, ()) if run.repeat < cell.repeats]
+        requested = latest(runs).values()
         counted = tuple(sorted(requested, key=lambda run: (run.repeat, run.machine_name)))
         completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
         job = job_of(next((run.cell for run in counted if run.cell), cell.content))
@@ -460,6 +466,7 @@ class _Measurement:
         seconds = [each for run in completed for each in run.timed_s if each > 0]
         trained = [run for run in completed if run.epochs]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
+        second = self._seconds[cell.axes.get(VERSION_AXIS)] if seconds else 0.0
         steps = {name: self._steps[name] for name in qualities}
         if examples := next((run.cell.data.examples.val for run in completed if run.cell.data.examples.val), None):
             steps["val/accuracy"] = 1 / examples
@@ -477,7 +484,7 @@ class _Measurement:
             tries=tuple(each for run in counted if (each := self._try(run))),
             price_per_hour=cell.price_per_hour,
             # The times of a run have one error of up to half a step in common.
-            roundings={TIME: (self._second / 2 / median(seconds)) ** 2 if seconds else 0.0}
+            roundings={TIME: (second / 2 / median(seconds)) ** 2 if seconds else 0.0}
             | {name: step**2 / 12 for name, step in steps.items()},
             stops=any(run.stops for run in completed),
             lengths=frozenset() if self._is_bounded else frozenset(max(run.epochs.column("epoch")) for run in trained),
@@ -486,6 +493,9 @@ class _Measurement:
             is_changing=is_changing,
             attempts=counted,
             completed=completed,
+            killed=tuple(
+                run for run in runs if run.status == TrialStatus.LOST and (run.error or {}).get("type") == KILLED
+            ),
         )
 
     def _completed(self, runs: Iterable[Run]) -> list[Run]:

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from raybench.cli import options as opt
-from raybench.cli.report import OutputFile, write_file
+from raybench.cli.report import write_file
 from raybench.core.options import GridOptions, ReportOptions
 from raybench.errors import UsageError
 
@@ -84,10 +84,14 @@ STATUSES = {"keep": 0, "discard": 4, "undecided": 5}
 @opt.option(ReportOptions, "higher_is_better")
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option(
-    "--json", "data", type=OutputFile, metavar="FILE", help="Write the comparison as JSON; - writes to the terminal."
+    "--json",
+    "data",
+    type=opt.OutputFile,
+    metavar="FILE",
+    help="Write the comparison as JSON; - writes to the terminal.",
 )
 @click.option(
-    "--markdown", type=OutputFile, metavar="FILE", help="Write the comparison as a comment for a pull request."
+    "--markdown", type=opt.OutputFile, metavar="FILE", help="Write the comparison as a comment for a pull request."
 )
 @click.option(
     "--interleave",
@@ -236,7 +240,8 @@ def _run_all(
         show_ends(outcome, console)
         return outcome.exit_status
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
-    comparison = compare(Grid(attempts, request or request_of(outcome.plan)), limits)
+    grid = Grid(attempts, request or request_of(outcome.plan))
+    comparison = compare(grid, limits, warnings=outcome.history.warnings)
     _show(comparison, files)
     show_ends(outcome, console)
     status = STATUSES[comparison.decision]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+
 GRID_FILE: Decorator = click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
 
 

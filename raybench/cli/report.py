@@ -34,15 +34,13 @@ Examples:
 SLOWER = 4
 """Exit status of `--fail-on`, as that of `compare` for a change to discard."""
 
-OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
-
 
 @click.command("report", epilog=EPILOG)
 @click.argument("sources", metavar="FILE-OR-NAME…", nargs=-1, required=True)
 @opt.options(ReportOptions)
-@click.option("--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
+@click.option("--html", type=opt.OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
 @click.option(
-    "--json", "data", type=OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
+    "--json", "data", type=opt.OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
 )
 @click.option("--full", is_flag=True, help="Show all configurations, all reasons for missing results, and notes.")
 @click.option(

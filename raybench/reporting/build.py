@@ -144,8 +144,8 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=found)
     report = replace(report, answer=answer)
     status = replace(report.answer.status, is_own=grid.is_folder)
-    if grid.history and grid.history.unread:  # in front of the answer, as it could be a different one
-        status = replace(status, repeats=(*status.repeats, f"The grid has damaged files: {grid.history.unread}"))
+    if grid.history:  # in front of the answer, as it could be a different one
+        status = replace(status, repeats=(*status.repeats, *grid.history.warnings))
     return replace(report, answer=replace(report.answer, status=status))
 
 
@@ -221,12 +221,12 @@ def _price(text: str) -> float | None:
 
 
 def history_warnings(history: GridHistory) -> list[str]:
-    """Return warnings that follow from a grid's checks, and from damaged files."""
+    """Return warnings that follow from a grid's checks."""
     from raybench.checks.pretrial import PretrialChecks  # with all of planning, which a CSV does not need
 
     runs = list(history.attempts.values())
     cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
-    return [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs), *history.warnings]
+    return [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs)]
 
 
 def with_warnings(report: Report, warnings: Iterable[str]) -> Report:

@@ -58,6 +58,11 @@ def _kept(comparison: Comparison) -> str:
     faster = [each for each in comparison.changes if each.speed and each.speed.low and each.speed.low > 1]
     names = [
         f"{each.label} by {percent(each.speed.value - 1)}, at least {percent(each.speed.low - 1)}"
+        + (
+            ""
+            if each.speed_total is None or (each.speed_total.low or 0.0) > 1
+            else " in its epochs, not as a whole run"
+        )
         for each in faster
         if each.speed and each.speed.low
     ]

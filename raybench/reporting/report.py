@@ -80,8 +80,8 @@ def as_json(report: Report) -> str:
     - the fields of `raybench.analysis.answer.Answer`, with those of its configurations, effects and trust; intervals
       are `low` and `high` (95%), ratios above 1 are better, accuracies are fractions, indices refer to
       `configurations`; learning curves are left out
-    - `sentences`: the same in words: `verdict`, `status`, `best`, `certainty`, `scaling`, `goodput`, `trust`, `cautions` and
-      `failures`
+    - `sentences`: the same in words: `verdict`, `status`, `best`, `certainty`, `scaling`, `goodput`, `trust`,
+      `cautions` and `failures`
     - `made` (UTC), `machines`, `versions`, `clocks`, `grid_file`
     """
     answer = report.answer

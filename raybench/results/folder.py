@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from zlib import crc32
 
 import msgspec
 
-from raybench.core.events import ENDS, Event, events_file, to_line
+from raybench.core.events import CHECKSUM, ENDS, OF_LINE, Event, events_file, to_line
 from raybench.core.files import append_to
 
 ATTEMPTS, CHECKS, EXECUTIONS, TUNE = "attempts", "checks", "executions", "tune"
@@ -105,7 +106,15 @@ def json_object(text: bytes) -> dict[str, Any] | None:
 def event_of(line: bytes) -> Event | None:
     """The event of a line; None if it is damaged. Nothing in it is ever executed."""
     event = json_object(line)
-    return event if event and isinstance(event.get("event"), str) else None
+    if not event or not isinstance(event.get("event"), str) or not is_intact(line):
+        return None
+    return {name: value for name, value in event.items() if name not in OF_LINE}
+
+
+def is_intact(line: bytes) -> bool:
+    """Return whether a line is as it was written; one without a checksum is of an earlier version of raybench."""
+    text, mark, checksum = line.rstrip().rpartition(CHECKSUM.encode())
+    return not mark or checksum == b"%d}" % crc32(text)
 
 
 def lines_of(data: bytes) -> list[bytes]:
@@ -168,10 +177,9 @@ def add_event(folder: Path, event: Event) -> None:
     """
     path = events_file(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = to_line(event).encode("utf-8", errors="replace")
+    begin = b""
     with path.open("a+b") as file:
-        if file.tell():
+        if size := file.tell():
             file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # its process was killed while it wrote
-                data = b"\n" + data
-    append_to(path, data)
+            begin = b"" if file.read(1) == b"\n" else b"\n"  # its process was killed while it wrote
+    append_to(path, begin + to_line(event, size + len(begin)).encode("utf-8", errors="replace"))

@@ -1,6 +1,7 @@
 """What is asked most often costs least: help and plan load no framework, no Ray and no MLflow."""
 
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,21 @@ def test_a_plan_loads_nothing_heavy_and_starts_nothing(digits, tmp_path):
 def test_a_report_of_logs_loads_no_framework():
     loaded, _ = loaded_by("report", str(Path(__file__).parents[1] / "sources" / "logs" / "modded_nanogpt"))
     assert not any(name in loaded for name in HEAVY if name != "scipy"), loaded
+
+
+def test_ctrl_c_while_the_command_loads_is_no_traceback():
+    code = """
+import os, signal, sys
+sys.argv = ["/bin/raybench", "--help"]
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "raybench.errors":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from raybench.cli import main
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 @pytest.mark.parametrize(

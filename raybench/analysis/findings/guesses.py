@@ -55,7 +55,7 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
     scales = {
         configuration.index: configuration.scales[metric]
         for configuration in view.measured
-        if metric in configuration.qualities
+        if metric in configuration.scales
     }
     if len({*scales.values()}) > 1:
         percent = [index for index, scale in scales.items() if scale != 1]
