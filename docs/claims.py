@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from raybench.reporting.build import from_grid, one_grid
+from raybench.analysis.chain import chains
+from raybench.core.options import ReportOptions
+from raybench.reporting import chain
+from raybench.reporting.build import from_grid, one_grid, versions
 from raybench.reporting.words import best_texts
 from raybench.sources import mlperf, program_log
 
@@ -50,6 +53,7 @@ class Claim:
         files: patterns of paths by the value of the compared axis, the older one first.
         note: what else a reader should know; a number in it is computed by `numbers`.
         by_quality: whether the claim is about the quality at equal training time, and no time is compared.
+        is_chain: whether it is about a chain of records, each against the one before.
     """
 
     name: str
@@ -59,6 +63,7 @@ class Claim:
     files: dict[str, list[str]]
     note: str = ""
     by_quality: bool = False
+    is_chain: bool = False
 
 
 CLAIMS = (
@@ -70,6 +75,16 @@ CLAIMS = (
         "karpathy/nanochat",
         {},
         "The mean is above the threshold by less than its standard error; the author calls CORE “a little bit noisy”.",
+    ),
+    Claim(
+        "nanochat_records",
+        "nanochat, records 1 to 4: 3.04 → 2.02 hours",
+        "3.04, 2.91, 2.76 and 2.02 hours, each in a run that reached the threshold, the fourth in the mean of 7. "
+        "[Leaderboard](https://github.com/karpathy/nanochat/blob/master/dev/LEADERBOARD.md).",
+        "karpathy/nanochat",
+        {},
+        "With a restart after each miss, the rule per run. Of records 5 and 6 only the means of 5 runs are published.",
+        is_chain=True,
     ),
     Claim(
         "modded_76",
@@ -147,6 +162,43 @@ CLAIMS = (
         by_quality=True,
     ),
     Claim(
+        "golf_records",
+        "parameter-golf: twenty records, each against the one before",
+        "1.1147 → 1.0611 bits per byte from 25 March to 27 April 2026 on the "
+        "[leaderboard](https://github.com/openai/parameter-golf#leaderboard). The chain has its records of that time "
+        "whose `submission.json` has the results of 3 seeds or more; a step may skip others.",
+        GOLF,
+        {
+            f"#{number}": [f"{GOLF_RECORDS}{folder}.*/submission.json"]
+            for number, folder in (
+                (1019, "2026-03-25_ValCalib"),
+                (1204, "2026-03-31_ParallelResiduals"),
+                (1218, "2026-04-01_Vocab4096"),
+                (1334, "2026-04-04_SP4096"),
+                (1394, "2026-04-05_SP8192"),
+                (1412, "2026-04-06_SP8192_HessianSDClip"),
+                (1413, "2026-04-06_SP8192_QK5"),
+                (1477, "2026-04-08_SP8192"),
+                (1493, "2026-04-09_SP8192"),
+                (1514, "2026-04-09_A2_Muon097"),
+                (1530, "2026-04-10_VarLenAttn"),
+                (1610, "2026-04-13_VarLenAttn"),
+                (1626, "2026-04-14_MultiPhase"),
+                (1667, "2026-04-16_SmearGate"),
+                (1729, "2026-04-18_PR1626"),
+                (1736, "2026-04-19_SP8192"),
+                (1769, "2026-04-22_SP8192"),
+                (1787, "2026-04-23_SP8192"),
+                (1868, "2026-04-29_SmearGate"),
+                (1855, "2026-04-27_SP8192_LQER"),
+            )
+        },
+        "A step that is not distinguishable may be real: 3 seeds seldom show so small a one. Some authors measured "
+        "more seeds than `submission.json` has.",
+        by_quality=True,
+        is_chain=True,
+    ),
+    Claim(
         "mlperf_mi355x",
         "MLPerf Training v5.1: MI355X against MI300X",
         "“Up to 2.8X faster time-to-train compared to the AMD Instinct MI300X”, Llama 2 70B LoRA, 8 GPUs each. "
@@ -217,8 +269,10 @@ def runs_of(claim: Claim, clones: Path) -> Iterator[dict[str, object]]:
 def _rows(claim: Claim, value: str, name: str, text: str) -> Iterator[dict[str, object]]:
     if name.endswith(".json"):
         state = json.loads(text)
+        place = {"order": list(claim.files).index(value) + 1} if claim.is_chain else {}
         for seed, result in (state["seeds"] if isinstance(state["seeds"], dict) else state["seed_results"]).items():
-            yield {"trial": f"{value} {seed}", "params.submission": value, "val/bpb": result["val_bpb"], "seed": seed}
+            own = {"trial": f"{value} {seed}", "params.submission": value, **place}
+            yield {**own, "val/bpb": result["val_bpb"], "seed": seed}
         return
     if not name.endswith((".txt", ".log")):
         return
@@ -267,7 +321,10 @@ def extract(clones: Path) -> None:
 
 def sentences(claim: Claim) -> list[str]:
     """Return what raybench says of the runs of a claim."""
-    report = from_grid(one_grid([str(FOLDER / f"{claim.name}.csv")], FOLDER))
+    path = str(FOLDER / f"{claim.name}.csv")
+    if claim.is_chain:
+        return chain.sentences([*chains(versions([path], ReportOptions()))])
+    report = from_grid(one_grid([path], FOLDER))
     return [str(text) for text in best_texts(report.answer)]
 
 
@@ -288,7 +345,8 @@ def page() -> str:
             f"Claim: {claim.says}\n",
             *(f"> {sentence}\n" for sentence in sentences(claim)),
             *([f"{claim.note}\n"] if claim.note else []),
-            f"`raybench report notebooks/published/claims/{claim.name}.csv` · {source}, {licence}\n",
+            f"`raybench report {'--chain ' if claim.is_chain else ''}notebooks/published/claims/{claim.name}.csv` · "
+            f"{source}, {licence}\n",
         ]
     return "\n".join(parts)
 

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, RunResult, Status, Summary, ToTarget
-from raybench.analysis.best import best, ranking
+from raybench.analysis.best import Scale, best, ranking, scales
 from raybench.analysis.effects import effects
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import View, findings
@@ -85,6 +85,10 @@ class Grid:
         used = [run.utilization for own in self.measured for run in own.completed if run.utilization]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
+
+    def scale(self, configurations: Sequence[Measured]) -> Scale | None:
+        """Return the criterion that decides between configurations; None if nothing shows which is better."""
+        return next(iter(scales(configurations, self.metric, self._quality_sign)), None)
 
     def answer(self, warnings: Iterable[str] = ()) -> Answer:
         """Return the answer to its question, with what else the user should know, such as results of checks."""

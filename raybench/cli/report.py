@@ -28,6 +28,7 @@ Examples:
   raybench report sqlite:///mlflow.db --grid quickstart
   raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
   raybench report --over nightly/*.zip --html over.html
+  raybench report --chain v1.csv v2.csv v3.csv
 """
 
 
@@ -50,6 +51,13 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     is_flag=True,
     help="Show how speeds changed from one execution of the grid to the next, such as in a nightly job.",
 )
+@click.option(
+    "--chain",
+    "is_chain",
+    is_flag=True,
+    help="Compare each of several sources, or each configuration of one, with the one before, and the last with the "
+    "first: versions such as the records of a leaderboard. A column `order` of a CSV puts them in order.",
+)
 def command(
     sources: tuple[str, ...],
     options: ReportOptions,
@@ -58,6 +66,7 @@ def command(
     full: bool,
     everything: bool,
     over: bool,
+    is_chain: bool,
 ) -> int:
     """Show the results of a grid: the best configuration, what each setting does, all configurations, cautions.
 
@@ -71,6 +80,10 @@ def command(
         if any(changes) or full or everything:
             raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
         return _over(sources, options, html, data)
+    if is_chain:
+        if options.baseline or options.prices or full or everything:
+            raise UsageError("--chain has no baseline and no prices; remove --baseline, --prices, --full and --all")
+        return _chain(sources, options, html, data)
     from raybench.cli.console import page as terminal
     from raybench.cli.console import print_lines
     from raybench.reporting import build
@@ -113,6 +126,29 @@ def _over(sources: tuple[str, ...], options: ReportOptions, html: Path | None, d
         for sentence in sentences:
             print_text(page(), sentence)
         print_columns(page(), over.columns(shown))
+        _say_written(html, data)
+    return 0
+
+
+def _chain(sources: tuple[str, ...], options: ReportOptions, html: Path | None, data: Path | None) -> int:
+    from raybench.analysis.chain import chains
+    from raybench.cli.console import page, print_columns, print_text
+    from raybench.reporting import build, chain
+    from raybench.reporting.report import json_text
+
+    with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
+        grid = build.versions(sources, options)
+        shown = list(chains(grid))
+    sentences = chain.sentences(shown)
+    if html:
+        write_file(html, chain.page(grid.request.name, shown))
+    if data:
+        write_file(data, json_text({"version": 1, "sentences": sentences, "chains": shown}))
+    if not {html, data} & {Path("-")}:
+        for sentence in sentences:
+            print_text(page(), sentence)
+        for each in shown:
+            print_columns(page(), chain.columns(each))
         _say_written(html, data)
     return 0
 

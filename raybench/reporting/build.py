@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
 from raybench.analysis.compare import Limits, compare
-from raybench.analysis.measured import as_fraction, counted_units, measure_all
+from raybench.analysis.measured import as_fraction, as_one_grid, counted_units, measure_all
 from raybench.analysis.of_mean import means
+from raybench.core.cell import VERSION_AXIS
 from raybench.core.events import now
 from raybench.core.job import Target
 from raybench.core.options import ReportOptions
@@ -168,6 +169,18 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
     runs = [run.whole() if options.whole_runs else run for run in attempts]
     these_machines = options.these_machines or request.these_machines
     return replace(request, metric=metric, target=target, cells=cells, these_machines=these_machines), runs
+
+
+def versions(sources: Sequence[str], options: ReportOptions) -> Grid:
+    """Return the versions of a chain as one grid: several sources, or the configurations of one."""
+    found = [one_grid([each], options.folder, options.grid, options.axis) for each in sources]
+    parts = [(list(each.runs), each.request or request_of_runs(each.name or "", each.runs)) for each in found]
+    names = [user_path(each).stem for each in sources]
+    names = names if len({*names}) == len(names) else list(sources)
+    runs, request = as_one_grid(VERSION_AXIS, zip(names, parts, strict=True)) if len(parts) > 1 else parts[0]
+    request, runs = _changed(request, runs, options)
+    said = {**request.higher_is_better, **options.directions}
+    return Grid(runs, replace(request, rule=None, first_look=0, unit=options.unit, higher_is_better=said))
 
 
 def history_warnings(history: GridHistory) -> list[str]:

@@ -20,7 +20,8 @@ from itertools import chain, cycle
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
+from raybench.analysis.answer import Answer, Configuration, Criterion, Effect, Ratio, Scaling, Summary
+from raybench.analysis.chain import Chain, StepVerdict
 from raybench.analysis.ratios import is_accuracy
 from raybench.core.labels import named_value
 from raybench.core.repeats import percent
@@ -349,6 +350,29 @@ def over_time(over: OverTime) -> RenderedFigure:
         _label_ends(figure, panel, ends)
     caption = "Dots are executions, each the geometric mean of its runs; lines are levels between changes."
     return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
+
+
+def steps(chain: Chain) -> RenderedFigure:
+    """Draw each version of a chain against the one before."""
+    from matplotlib.figure import Figure
+
+    is_ratio = chain.criterion is not Criterion.QUALITY
+    scale = 100 if not is_ratio and is_accuracy(chain.metric) else 1
+    with _styled("steps"):
+        figure, (panel,) = _new_figure(Figure, ROW * len(chain.steps) + 0.75)
+        for row, step in enumerate(chain.steps):
+            color = COLORS[0] if step.verdict is StepVerdict.BETTER else COLORS[-1]
+            if step.change:
+                _interval(panel, row, step.change, color, hollow=step.verdict is StepVerdict.NOISE, scale=scale)
+        panel.axvline(1 if is_ratio else 0, color=INK, linewidth=0.8, zorder=0)
+        panel.set_yticks(range(len(chain.steps)), [_shortened(step.after) for step in chain.steps])
+        panel.set_ylim(len(chain.steps) - 0.45, -0.55)
+        panel.tick_params(axis="y", length=0)
+        what = "relative speed" if is_ratio else words.metric_name(chain.metric) + (", points" if scale == 100 else "")
+        panel.set_xlabel(f"{what}, against the version before", loc="left")
+        panel.grid(axis="x", linewidth=0.4, color=LINE)
+    caption = "Lines are 95% intervals; rings are not distinguishable from noise."
+    return RenderedFigure("steps", "Steps of the chain", caption, svg(figure, "steps"))
 
 
 def scaling(answer: Answer, make: Make) -> Figure:

@@ -231,6 +231,7 @@ class Run:
         "the device's name in the grid: the axis `device`", lambda run: run.profile or run.cell.device.kind or None
     )
     seed: int | None = stored(WHOLE, "the seed of this trial")
+    order: int | None = stored(WHOLE, "the place of its version in a chain, as a CSV says it")
     of_cell = (
         _of_cell("workload", TEXT, "", "the workload's name", "workload.name"),
         _of_cell("workload_version", TEXT, "", "the version of a shipped workload", "workload.version"),

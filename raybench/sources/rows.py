@@ -26,7 +26,7 @@ _WHICH = {*CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
 """Columns that tell trials apart if there is no column `trial`."""
 OF_TRIALS = {
     *(*_WHICH, *_TARGET, *_BETTER, *OPENING),
-    *("trial", "status", "started", "metric", "price_per_hour", "wall_s", "template_import_s"),
+    *("trial", "status", "started", "metric", "order", "price_per_hour", "wall_s", "template_import_s"),
 }
 OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
 OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")

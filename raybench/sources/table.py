@@ -172,7 +172,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequ
         )
     varied = {f"{PARAM}{name}": own for name, own in others.items() if len({*own}) > 1}
     repeated = {name: own for name, own in varied.items() if len({*own}) < max(3, size)}
-    is_told = any(name in OF_TRIALS - {"trial", "status", "repeat", "seed"} for name in made)
+    is_told = any(name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order"} for name in made)
     made |= repeated or ({} if is_told else dict([*varied.items()][:1]))
     if "trial" not in made:
         numbers_of = count(1)

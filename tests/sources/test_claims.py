@@ -5,6 +5,7 @@ import importlib.util
 import math
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -76,3 +77,21 @@ def test_nanochat_reaches_its_target_in_four_of_seven_runs():
     assert f"{reached} of {len(cores)} runs reached it" in text
     assert f"expected {2.02 * len(cores) / reached:.3g} h" in text, "each miss costs a whole run"
     assert f"{fmean(cores):.5f}" in text and 0 < fmean(cores) - 0.256525 < stdev(cores) / math.sqrt(len(cores))
+
+
+def test_steps_of_the_chain_are_those_of_welch():
+    from scipy.stats import t
+
+    records = {}
+    for row in csv.DictReader((FOLDER / "golf_records.csv").open()):
+        records.setdefault(int(row["order"]), []).append(float(row["val/bpb"]))
+    values = [records[place] for place in sorted(records)]
+    shown = 0
+    for before, after in pairwise(values):
+        parts = [stdev(side) ** 2 / len(side) for side in (before, after)]
+        df = sum(parts) ** 2 / sum(p**2 / (len(side) - 1) for p, side in zip(parts, (before, after), strict=True))
+        half = t.ppf(0.975, min(df, 2 * min(map(len, (before, after))) - 2)) * math.sqrt(sum(parts))
+        shown += fmean(after) + half < fmean(before)
+    text = section("golf_records")
+    assert f"{shown} of 19 steps are better" in text and f"{19 - shown} of 19 steps are not distinguishable" in text
+    assert f"val/bpb {fmean(values[0]) - fmean(values[-1]):.2g} lower than #1019" in text
