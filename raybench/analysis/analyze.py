@@ -28,6 +28,7 @@ from raybench.analysis.measured import (
     measure_all,
     seconds_per_unit,
 )
+from raybench.analysis.of_mean import means
 from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
@@ -72,6 +73,9 @@ class Grid:
         self.request = with_needed_repeats(runs, request)
         self.measured, self.unit = measure_all(runs, self.request)
         self.target = as_fraction(request.target)
+        self.means = tuple(means(self.measured, self.target))
+        missing = {each.configuration for each in self.means if not each.is_reached}
+        self.measured = [replace(each, misses=each.index in missing) for each in self.measured]
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
         wanted = self.metric, self.target.metric if self.target else ""
@@ -129,6 +133,7 @@ class Grid:
             metric=metric,
             synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
             target=self.target,
+            means=self.means,
             budget=request.budget,
             excludes_compilation=any((cell.content.budget or {}).get("compile") is False for cell in request.cells),
             description=request.description,
@@ -190,7 +195,7 @@ class Grid:
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
             ratio=cost_ratio(own, other) if other else None,
             quality_difference=quality_difference(own, other, self.metric) if other else None,
-            to_target=self._to_target(own, other) if self.target else None,
+            to_target=self._to_target(own, other) if self.target and not self.means else None,
         )
 
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:

@@ -56,6 +56,7 @@ class Chain:
         criterion: of the changes.
         steps: each with an interval of its own, at 95%.
         whole: the last version against the first; its interval allows for choosing one of all versions.
+        misses: versions whose mean is not shown to reach a target that it has to reach.
     """
 
     label: str
@@ -63,6 +64,7 @@ class Chain:
     metric: str
     steps: tuple[Step, ...]
     whole: Step
+    misses: tuple[str, ...] = ()
 
 
 def chains(grid: Grid) -> Iterator[Chain]:
@@ -82,6 +84,7 @@ def chains(grid: Grid) -> Iterator[Chain]:
     for label, versions in groups.items():
         axis = VERSION_AXIS if VERSION_AXIS in versions[0].axes else others[0] if len(others) == 1 else ""
         names = [format_value(v.axes[axis]) if axis else configuration_label(v.axes, others) for v in versions]
+        versions = [replace(version, misses=False) for version in versions]  # which would not be compared
         scale = grid.scale(versions)
         if scale is None:
             hint = f"; say --lower-is-better {grid.metric}, or --higher-is-better" if grid.metric else ""
@@ -90,7 +93,10 @@ def chains(grid: Grid) -> Iterator[Chain]:
         single = [replace(version, candidates={}) for version in versions]
         last = len(versions) - 1
         steps = tuple(_step(grid, scale, single, names, at, at + 1) for at in range(last))
-        yield Chain(label, scale.criterion, grid.metric, steps, _step(grid, scale, versions, names, 0, last))
+        whole = _step(grid, scale, versions, names, 0, last)
+        unshown = {each.configuration for each in grid.means if not each.is_shown}
+        misses = [name for name, version in zip(names, versions, strict=True) if version.index in unshown]
+        yield Chain(label, scale.criterion, grid.metric, steps, whole, tuple(misses))
 
 
 def _place(version: Measured) -> int:

@@ -267,7 +267,8 @@ class ReportOptions(SharedOptions):
     metric: str = option("", "The metric of quality, instead of the grid's.", metavar="METRIC")
     target: str = option(
         "",
-        "The quality to reach, such as 'val/loss<=3.28'; 'mean val/loss<=3.28' also tests the mean of the runs.",
+        "The quality that each run has to reach, such as 'val/loss<=3.28', or the mean of runs of fixed length, by a "
+        "one-sided test: 'mean val/loss<=3.28 at 1%'.",
         metavar="METRIC<=X",
     )
     where: Mapping[str, Any] | Sequence[str] = option(

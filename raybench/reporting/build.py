@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
 from raybench.analysis.compare import Limits, compare
-from raybench.analysis.measured import as_fraction, as_one_grid, counted_units, measure_all
-from raybench.analysis.of_mean import means
+from raybench.analysis.measured import as_one_grid, counted_units
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.events import now
 from raybench.core.job import Target
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
     from raybench.config.prices import PriceList
     from raybench.results.history import GridHistory
 
-MEAN = "mean "
-"""Before the target of which the mean of the runs is tested, too."""
-
-_TARGET = re.compile(rf"(?:{MEAN})?\s*([^<>=\s]+)\s*(<=|>=)\s*(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
+_TARGET = re.compile(
+    r"(?P<mean>mean )?\s*(?P<metric>[^<>=\s]+)\s*(?P<sign><=|>=)\s*(?P<bound>-?\d+(?:\.\d+)?(?:e-?\d+)?)"
+    r"(?(mean)(?: at (?P<level>\d+(?:\.\d+)?)%)?)"
+)
 
 HTML = "report.html"
 """The name of the report's page in the folder of a grid."""
@@ -128,9 +127,6 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     report = from_attempts(
         attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
     )
-    if options.target.startswith(MEAN) and (target := as_fraction(request.target)):
-        measured, _ = measure_all(attempts, request)
-        report = replace(report, answer=replace(report.answer, means=tuple(means(measured, target))))
     status = replace(report.answer.status, is_own=grid.is_folder)
     if grid.history and grid.history.unread:  # in front of the answer, as it could be a different one
         status = replace(status, repeats=(*status.repeats, f"The grid has damaged files: {grid.history.unread}"))
@@ -148,10 +144,10 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
     if options.target:
         match = _TARGET.fullmatch(options.target)
         if match is None:
-            raise UsageError(f"target: {options.target!r} is not like val/loss<=3.28, or 'mean val/loss<=3.28'")
-        name, sign, bound = match.groups()
-        target = Target(name, *((float(bound), None) if sign == ">=" else (None, float(bound))))
-        metric = options.metric or name
+            raise UsageError(f"target: {options.target!r} is not like val/loss<=3.28, or 'mean val/loss<=3.28 at 1%'")
+        least, most = (float(match["bound"]) if match["sign"] == sign else None for sign in (">=", "<="))
+        target = Target(match["metric"], least, most, float(match["level"] or 1) / 100 if match["mean"] else None)
+        metric = options.metric or target.metric
     for asked, name in (("metric", options.metric), ("target", target.metric if options.target and target else "")):
         if name and name not in metrics:
             hint = nearest(name, metrics) if metrics else "none has a metric"

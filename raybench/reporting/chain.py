@@ -31,6 +31,8 @@ def sentences(chains: Sequence[Chain]) -> list[str]:
 
 
 def _sentences(chain: Chain) -> Iterator[str]:
+    if chain.misses:
+        yield f"Not shown to reach the target by their mean: {names_text(chain.misses)}."
     begin, count = f"{chain.label}: " if chain.label else "", plural(len(chain.steps), "step")
     if len(chain.steps) == 1:
         yield f"{begin}{chain.whole.after}: {_whole(chain)}."
