@@ -271,6 +271,9 @@ class ReportOptions(SharedOptions):
         "one-sided test: 'mean val/loss<=3.28 at 1%'.",
         metavar="METRIC<=X",
     )
+    budget: str = option(
+        "", "The training time that every run had, such as 10m; the quality then decides.", metavar="TIME"
+    )
     where: Mapping[str, Any] | Sequence[str] = option(
         (),
         "Only these configurations:",

@@ -163,8 +163,15 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
     if not cells:
         raise UsageError(f"where: {request.name} has no configuration with all of {', '.join(wanted)}")
     runs = [run.whole() if options.whole_runs else run for run in attempts]
+    budget = request.budget
+    if options.budget:
+        from raybench.config.values import seconds_of  # with all of the grid file
+
+        budget = {"time": seconds_of(options.budget, "--budget")}
+        runs = [replace(run, cell=replace(run.cell, budget={"seconds": budget["time"]})) for run in runs]
     these_machines = options.these_machines or request.these_machines
-    return replace(request, metric=metric, target=target, cells=cells, these_machines=these_machines), runs
+    changed = replace(request, metric=metric, target=target, cells=cells, these_machines=these_machines)
+    return replace(changed, budget=budget), runs
 
 
 def versions(sources: Sequence[str], options: ReportOptions) -> Grid:

@@ -30,6 +30,7 @@ class Report:
     Attributes:
         answer: the answer.
         made: the time of the report, UTC.
+        dates: the days (UTC) on which the first and the last of its runs began; empty if they are not known.
         grid_file: the text of the grid file; empty if unknown.
         machines: a line for each kind of device on each host, with its number of runs.
         versions: versions by program, the most frequent first.
@@ -38,6 +39,7 @@ class Report:
 
     answer: Answer
     made: str = ""
+    dates: Sequence[str] = ()
     grid_file: str = ""
     machines: Sequence[str] = ()
     versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -54,9 +56,11 @@ def make_report(answer: Answer, attempts: Iterable[Run], made: str = "", grid_fi
         for name, version in run.versions.items():
             if isinstance(version, (str, int, float)) and not name.startswith(FILE):
                 versions.setdefault(str(name), Counter())[str(version)] += 1
+    days = sorted({run.started[:10] for run in runs if run.started})
     return Report(
         answer,
         made,
+        list(dict.fromkeys([*days[:1], *days[-1:]])),
         grid_file,
         [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()],
         {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())},
@@ -70,7 +74,8 @@ def _machine(run: Run) -> str:
     threads = run.runtime_conditions.get("threads", device.threads or None)
     parts = [hardware_text(device) or device.kind, plural(threads, "thread") if isinstance(threads, int) else ""]
     parts += [run.cell.framework, f"linked by {link}" if (link := run.runtime_conditions.get("link")) else ""]
-    return f"{run.host.get('name')}: {', '.join(filter(None, parts))}"
+    name = str(run.host.get("name") or "")
+    return ": ".join(filter(None, (name, ", ".join(filter(None, parts)))))
 
 
 def as_json(report: Report) -> str:
@@ -81,7 +86,7 @@ def as_json(report: Report) -> str:
       are `low` and `high` (95%), ratios above 1 are better, accuracies are fractions, indices refer to
       `configurations`; learning curves are left out
     - `sentences`: the same in words: `verdict`, `status`, `best`, `scaling`, `trust`, `cautions` and `failures`
-    - `made` (UTC), `machines`, `versions`, `clocks`, `grid_file`
+    - `made` and `dates` (UTC), `machines`, `versions`, `clocks`, `grid_file`
     """
     answer = report.answer
     sentences = {

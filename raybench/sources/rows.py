@@ -175,6 +175,8 @@ class Table:
 
     def _check_target(self, trial: _Trial) -> None:
         line, (metric, *bounds) = self.lines[min(trial.rows)], (trial.values.get(name) for name in _TARGET)
+        if (name := trial.values.get("metric")) and name not in self.names:
+            self.problem(line, "metric", f"there is no column {cut(name)}; {close(name, self.names) or 'add it'}")
         if metric is None:
             return
         if (bounds[0] is None) == (bounds[1] is None):

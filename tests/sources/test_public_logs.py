@@ -192,6 +192,7 @@ def test_measured_columns_of_a_table_are_no_axes(tmp_path):
         ("train.log", "Traceback (most recent call last):\nKeyError: 3\n", "3:1: no line counts epochs or steps"),
         ("runs.csv", "kernel,width\na,1\nb,2\n", "1:1: no column is a time or a metric"),
         ("runs.csv", "kernel,time_s\na,1\nb,x\n", "3:2: time_s: 'x' is not a number"),
+        ("runs.csv", "lr,metric,val/f1\n1,val/f2,1\n", "2:2: metric: there is no column val/f2; did you"),
         ("runs.csv", "kernel,time_s\na,1\nb\n", "3:1: 1 values for 2 columns"),
     ],
 )
