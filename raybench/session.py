@@ -239,7 +239,12 @@ class Session:
         """Record the request of this execution, before its first trial."""
         request = self._request
         execution = self._execution = Execution.begin(
-            self._origin, request.text, request.to_json(), self._options.rerun, self._history.executions
+            self._origin,
+            request.text,
+            request.to_json(),
+            self._options.rerun,
+            self._history.executions,
+            self._plan.workload.folder or str((self._plan.spec.source_path or Path("grid")).parent),
         )
         with writing(self._folder):
             execution.write(self._folder)
@@ -354,7 +359,8 @@ class Session:
         if self._report is None:
             attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
             checks = history_warnings(self._history)
-            self._report = from_attempts(attempts, request or self._request, warnings=checks)
+            executions = self._history.executions
+            self._report = from_attempts(attempts, request or self._request, warnings=checks, executions=executions)
         self._report = with_warnings(self._report, self.warnings)
         return self._report
 

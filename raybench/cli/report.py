@@ -42,6 +42,18 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.option(
     "--json", "data", type=OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
 )
+@click.option(
+    "--table", "tables", multiple=True, type=OutputFile, metavar="FILE.md|.tex", help="Write answer, tables and method."
+)
+@click.option(
+    "--figure",
+    "drawn",
+    multiple=True,
+    type=OutputFile,
+    metavar="NAME.svg|.png|.pdf",
+    help="Write a figure, by its name: speed, learning, loss, time_parts, time_and_price, scaling. Repeatable.",
+)
+@click.option("--card", type=OutputFile, metavar="FILE.png|.svg", help="Write the answer as an image, 1200 x 630.")
 @click.option("--full", is_flag=True, help="Show all configurations, all reasons for missing results, and notes.")
 @click.option(
     "--all", "everything", is_flag=True, help="Include all configurations with results, not only the last request's."
@@ -63,6 +75,9 @@ def command(
     options: ReportOptions,
     html: Path | None,
     data: Path | None,
+    tables: tuple[Path, ...],
+    drawn: tuple[Path, ...],
+    card: Path | None,
     full: bool,
     everything: bool,
     over: bool,
@@ -75,6 +90,8 @@ def command(
 
     Several are combined: a run that is in two of them counts once.
     """
+    if (over or is_chain) and (tables or drawn or card):
+        raise UsageError("--table, --figure and --card are of a report; remove them, or --over and --chain")
     if over:
         changes = (options.baseline, options.prices, options.unit, options.directions, options.these_machines)
         if any(changes) or full or everything:
@@ -87,8 +104,10 @@ def command(
     from raybench.cli.console import page as terminal
     from raybench.cli.console import print_lines
     from raybench.reporting import build
+    from raybench.reporting.image import card_image, figure_image
     from raybench.reporting.page import page
     from raybench.reporting.report import as_json
+    from raybench.reporting.tables import table_text
     from raybench.reporting.text import report_lines
 
     gc.disable()  # it would search the objects of many attempts again and again, which have no cycles
@@ -100,9 +119,14 @@ def command(
         write_file(html, page(report))
     if data:
         write_file(data, as_json(report))
-    if not {html, data} & {Path("-")}:
+    images = dict.fromkeys(drawn, figure_image) | ({card: card_image} if card else {})
+    for path, image in images.items():
+        write_file(path, image(report, path))
+    for path in tables:
+        write_file(path, table_text(report, path))
+    if not {html, data, *tables} & {Path("-")}:
         print_lines(console := terminal(), report_lines(report.answer, console.width, full))
-        _say_written(html, data)
+        _say_written(html, data, *tables, *images)
     return 0
 
 
@@ -158,12 +182,12 @@ def _say_written(*files: Path | None) -> None:
         say(f"written: {path}")
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write text to a file or to the terminal."""
-    if path == Path("-"):
-        say(text, nl=False)
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write text to a file or to the terminal, or an image to a file."""
+    if path == Path("-") and isinstance(content, str):
+        say(content, nl=False)
         return
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None

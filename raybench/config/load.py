@@ -63,6 +63,9 @@ def load_grid(
         place = document.values[()]
         raise _error(source, f"the file must be a map; {SUCH_AS}", place.line, place.column)
     spec = _validated(document, named, source.parent)
+    if named:  # what runs is not what the file says
+        changed = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)
+        text = f"# {source.name}, changed by options\n{changed}"
     spec._source_text, spec._source_path, spec._document = text, source, document
     return spec
 

@@ -32,6 +32,7 @@ from raybench.tracking.store import is_store
 
 if TYPE_CHECKING:
     from raybench.config.prices import PriceList
+    from raybench.results.executions import Execution
     from raybench.results.history import GridHistory
 
 _TARGET = re.compile(
@@ -56,6 +57,8 @@ def from_attempts(
     prices: PriceList | None = None,
     unit: str = "",
     directions: Mapping[str, bool] | None = None,
+    executions: Sequence[Execution] = (),
+    sources: Sequence[str] = (),
 ) -> Report:
     """Return the report of attempts.
 
@@ -67,6 +70,8 @@ def from_attempts(
         prices: prices that replace those of the request.
         unit: the unit of work instead of the request's.
         directions: whether more of a metric is better, by name, besides what the request says.
+        executions: that made the attempts.
+        sources: names of the files that the attempts are from.
 
     Raises:
         UsageError: no configuration has that baseline, or no run counts that unit.
@@ -76,13 +81,13 @@ def from_attempts(
     if prices:
         request, unused = prices.applied(request, attempts)
         warnings += [unused] if unused else []
-    counted = counted_units(run for run in attempts if run.cell_id in own)
-    if (wanted := unit or request.unit) and wanted not in counted:
-        known = nearest(wanted, counted) if counted else "the trials count nothing"
+    units = counted_units(run for run in attempts if run.cell_id in own)
+    if (wanted := unit or request.unit) and wanted not in units:
+        known = nearest(wanted, units) if units else "the trials count nothing"
         problem = f"unit: no run counts {wanted}; {known}"
         if unit:
             raise UsageError(problem)
-        warnings += [problem] if counted else []
+        warnings += [problem] if units else []
     said = {**request.higher_is_better, **(directions or {})}
     request = replace(request, unit=wanted, higher_is_better=said)
     analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
@@ -93,7 +98,8 @@ def from_attempts(
         except UsageError as error:  # no run has the metric, or the limits are damaged
             decision = (str(error),)
         answer = replace(answer, decision=decision)
-    return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)
+    counted = [run for run in attempts if run.cell_id in own]
+    return make_report(answer, counted, now(), request.text, executions, sources)
 
 
 def from_grid(grid: GridSource, options: ReportOptions | None = None, everything: bool = False) -> Report:
@@ -124,8 +130,10 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
     request, attempts = _changed(request, attempts, options)
+    executions = grid.history.executions if grid.history else ()
+    baseline, directions = _baseline_in(options.baseline), options.directions
     report = from_attempts(
-        attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
+        attempts, request, baseline, warnings, prices, options.unit, directions, executions, grid.sources
     )
     status = replace(report.answer.status, is_own=grid.is_folder)
     if grid.history and grid.history.unread:  # in front of the answer, as it could be a different one
@@ -254,7 +262,7 @@ def one_grid(
         raise UsageError(f"{where}: results of {len(names)} grids; choose one with --grid: {', '.join(names)}")
     if not grids[0].runs:
         raise UsageError(f"{where}: no trial in it yet")
-    return grids[0]
+    return replace(grids[0], sources=named)
 
 
 def folder_of(source: str, results: Path) -> Path | None:

@@ -123,7 +123,7 @@ def draw(name: str, answer: Answer, make: Make | None = None) -> Figure:
     Raises:
         NoDataError: the grid has no data for it.
     """
-    with _styled(name):
+    with styled(name):
         from matplotlib.figure import Figure
 
         return FIGURES[name].draw(answer, make or Figure)
@@ -330,7 +330,7 @@ def over_time(over: OverTime) -> RenderedFigure:
     from matplotlib.figure import Figure
 
     axis: Any = dates
-    with _styled("over"):
+    with styled("over"):
         figure, (panel,) = _new_figure(Figure, 3.3)
         ends = []
         for each, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
@@ -358,7 +358,7 @@ def steps(chain: Chain) -> RenderedFigure:
 
     is_ratio = chain.criterion is not Criterion.QUALITY
     scale = 100 if not is_ratio and is_accuracy(chain.metric) else 1
-    with _styled("steps"):
+    with styled("steps"):
         figure, (panel,) = _new_figure(Figure, ROW * len(chain.steps) + 0.75)
         for row, step in enumerate(chain.steps):
             color = COLORS[0] if step.verdict is StepVerdict.BETTER else COLORS[-1]
@@ -552,7 +552,7 @@ def _shortened(name: str) -> str:
 # matplotlib
 
 
-def _styled(salt: str) -> AbstractContextManager[None]:
+def styled(salt: str) -> AbstractContextManager[None]:
     """Return a context with raybench's settings of matplotlib; the user's are restored afterwards."""
     # Without a home folder matplotlib uses a temporary font cache and would log two long lines about it.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -570,7 +570,7 @@ def _new_figure(make: Make, height: float, columns: int = 1, **options: Any) -> 
 def svg(figure: Figure, salt: str) -> str:
     """Return the figure as an `<svg>` element to embed in a page, in the page's own colors."""
     page = StringIO()
-    with _styled(salt), warnings.catch_warnings():
+    with styled(salt), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
         figure.savefig(page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = printable(page.getvalue())

@@ -16,6 +16,8 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import plural, printable_json
 from raybench.devices import hardware_text
 from raybench.reporting import words
+from raybench.reporting.method import method, provenance
+from raybench.results.executions import Execution
 from raybench.results.run_table import Run
 from raybench.workloads.own_files import FILE
 
@@ -35,6 +37,9 @@ class Report:
         machines: a line for each kind of device on each host, with its number of runs.
         versions: versions by program, the most frequent first.
         clocks: what timed the epochs of its runs, as in `Run.clock`.
+        method: how it was measured and compared, a paragraph.
+        provenance: where its results come from, by kind: sources with digests, machines, versions, commit, command.
+        reproduction: the runs of this results folder against imported ones.
     """
 
     answer: Answer
@@ -44,10 +49,20 @@ class Report:
     machines: Sequence[str] = ()
     versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     clocks: Sequence[str] = ()
+    method: str = ""
+    provenance: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reproduction: Sequence[str] = ()
 
 
-def make_report(answer: Answer, attempts: Iterable[Run], made: str = "", grid_file: str = "") -> Report:
-    """Return the report of an answer."""
+def make_report(
+    answer: Answer,
+    attempts: Iterable[Run],
+    made: str = "",
+    grid_file: str = "",
+    executions: Sequence[Execution] = (),
+    sources: Sequence[str] = (),
+) -> Report:
+    """Return the report of an answer, with the executions that made its runs, and the names of their sources."""
     runs = list(attempts)
     on_hosts = [run for run in runs if run.host]
     machines = Counter(_machine(run) for run in on_hosts if run.cell.device != CellDevice())
@@ -57,14 +72,20 @@ def make_report(answer: Answer, attempts: Iterable[Run], made: str = "", grid_fi
             if isinstance(version, (str, int, float)) and not name.startswith(FILE):
                 versions.setdefault(str(name), Counter())[str(version)] += 1
     days = sorted({run.started[:10] for run in runs if run.started})
+    dates = list(dict.fromkeys([*days[:1], *days[-1:]]))
+    on = [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()]
+    listed = {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())}
+    completed = [run for run in runs if run.status == TrialStatus.COMPLETED]
     return Report(
         answer,
         made,
-        list(dict.fromkeys([*days[:1], *days[-1:]])),
+        dates,
         grid_file,
-        [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()],
-        {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())},
-        sorted({run.clock or "trial" for run in on_hosts if run.status == TrialStatus.COMPLETED}),
+        on,
+        listed,
+        sorted({run.clock or "trial" for run in completed if run.host}),
+        method(answer, completed, dates, listed),
+        provenance(completed, on, dates, listed, executions, sources),
     )
 
 
@@ -86,7 +107,7 @@ def as_json(report: Report) -> str:
       are `low` and `high` (95%), ratios above 1 are better, accuracies are fractions, indices refer to
       `configurations`; learning curves are left out
     - `sentences`: the same in words: `verdict`, `status`, `best`, `scaling`, `trust`, `cautions` and `failures`
-    - `made` and `dates` (UTC), `machines`, `versions`, `clocks`, `grid_file`
+    - `made` and `dates` (UTC), `machines`, `versions`, `clocks`, `method`, `provenance`, `grid_file`
     """
     answer = report.answer
     sentences = {
