@@ -38,6 +38,7 @@ from raybench.planning.plan import Check, Plan, WorkItem, make_plan, request_of
 from raybench.planning.resume import missing_work
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
+from raybench.reporting.reproduction import after
 from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, add_event, attempt_folder, event_files, has_end, results_id
 from raybench.results.grid_request import GridRequest, first_look, latest_request
@@ -360,7 +361,8 @@ class Session:
             attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
             checks = history_warnings(self._history)
             executions = self._history.executions
-            self._report = from_attempts(attempts, request or self._request, warnings=checks, executions=executions)
+            made = from_attempts(attempts, request or self._request, warnings=checks, executions=executions)
+            self._report = replace(made, reproduction=list(after(self._history)))
         self._report = with_warnings(self._report, self.warnings)
         return self._report
 

@@ -102,7 +102,7 @@ def command(
             raise UsageError("--chain has no baseline and no prices; remove --baseline, --prices, --full and --all")
         return _chain(sources, options, html, data)
     from raybench.cli.console import page as terminal
-    from raybench.cli.console import print_lines
+    from raybench.cli.console import print_lines, print_text
     from raybench.reporting import build
     from raybench.reporting.image import card_image, figure_image
     from raybench.reporting.page import page
@@ -126,6 +126,8 @@ def command(
         write_file(path, table_text(report, path))
     if not {html, data, *tables} & {Path("-")}:
         print_lines(console := terminal(), report_lines(report.answer, console.width, full))
+        for sentence in report.reproduction:
+            print_text(console, f"\n{sentence}")
         _say_written(html, data, *tables, *images)
     return 0
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from raybench.core.secret_masking import mask
 
@@ -23,6 +24,11 @@ def commit_of(folder: str) -> str:
         command = ["git", "-C", folder, "describe", "--always", "--exclude=*", f"--dirty={DIRTY}"]
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     return ""
+
+
+def made_with(folder: str) -> dict[str, Any]:
+    """Return the command that runs now, the commit of the code in a folder, and the packages."""
+    return {"command": command_line(), "commit": commit_of(folder or "."), "packages": packages()}
 
 
 def packages() -> list[str]:

@@ -23,6 +23,7 @@ from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report, make_report
+from raybench.reporting.reproduction import after
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
 from raybench.results.run_table import Run
@@ -135,6 +136,8 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     report = from_attempts(
         attempts, request, baseline, warnings, prices, options.unit, directions, executions, grid.sources
     )
+    if grid.history and grid.is_folder:
+        report = replace(report, reproduction=list(after(grid.history)))
     status = replace(report.answer.status, is_own=grid.is_folder)
     if grid.history and grid.history.unread:  # in front of the answer, as it could be a different one
         status = replace(status, repeats=(*status.repeats, f"The grid has damaged files: {grid.history.unread}"))

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from raybench.core.code_state import command_line, commit_of, packages
+from raybench.core.code_state import made_with
 from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.identity import digest
@@ -61,8 +61,7 @@ class Execution:
         """Return the execution that this process begins now, after earlier ones, with the code in a folder."""
         name = as_name(f"{now()} {platform.node()} {os.getpid()}")
         number = 1 + max((each.number for each in earlier if each.origin == origin), default=0)
-        made_with = {"command": command_line(), "commit": commit_of(folder or "."), "packages": packages()}
-        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), rerun, number, made_with)
+        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), rerun, number, made_with(folder))
 
     def path(self, folder: Path) -> Path:
         """Its file in the folder of its grid."""
@@ -91,10 +90,10 @@ class Execution:
             return None
         origin, grid, request = text_in(data.get("origin")), text_in(data.get("grid")), data.get("request")
         rerun, number = data.get("rerun") is True, int(number_in(data.get("number")) or 0)
-        made_with = mapping_in(data.get("made_with"))
         if not isinstance(request, dict):
             return None
-        return cls(path.stem, origin or "", grid or "", request, rerun, number, made_with)
+        made = mapping_in(data.get("made_with"))
+        return cls(path.stem, origin or "", grid or "", request, rerun, number, made)
 
 
 def in_order(executions: Collection[Execution]) -> list[Execution]:
