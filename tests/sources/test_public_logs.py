@@ -76,6 +76,19 @@ def test_a_log_without_times_is_judged_by_its_quality(tmp_path):
     assert best.quality.value == pytest.approx((1.5 - 2.0) / 3, abs=1e-5)
 
 
+def test_logs_of_keras_without_times(tmp_path):
+    for name, loss in (("adam", 0.5), ("sgd", 0.7)):
+        for seed in (1, 2, 3):
+            rows = "".join(f"{e},{1 - loss / (e + 1)},{1 - loss / (e + 1) + seed / 1000}\n" for e in range(3))
+            (tmp_path / f"{name}_seed{seed}.csv").write_text(f"epoch,accuracy,val_accuracy\n{rows}")
+    found = answer(tmp_path)
+    assert found.clock == "No times are known, so the quality alone decides."
+    assert (found.metric, found.configurations[found.best[0].configuration].axes) == (
+        "val/accuracy",
+        {"params.log": "adam"},
+    )
+
+
 def test_states_of_trainers_are_those_of_runs_and_not_of_checkpoints(tmp_path):
     def state(folder, steps):
         folder.mkdir(parents=True)
