@@ -173,8 +173,7 @@ def _chain(sources: tuple[str, ...], options: ReportOptions, html: Path | None, 
     if not {html, data} & {Path("-")}:
         for sentence in sentences:
             print_text(page(), sentence)
-        for each in shown:
-            print_columns(page(), chain.columns(each))
+        print_columns(page(), chain.columns(shown))
         _say_written(html, data)
     return 0
 

@@ -31,9 +31,9 @@ def sentences(chains: Sequence[Chain]) -> list[str]:
 
 
 def _sentences(chain: Chain) -> Iterator[str]:
-    if chain.misses:
-        yield f"Not shown to reach the target by their mean: {names_text(chain.misses)}."
     begin, count = f"{chain.label}: " if chain.label else "", plural(len(chain.steps), "step")
+    if chain.misses:
+        yield f"{begin}Not shown to reach the target by their mean: {names_text(chain.misses)}."
     if len(chain.steps) == 1:
         yield f"{begin}{chain.whole.after}: {_whole(chain)}."
         return
@@ -41,7 +41,8 @@ def _sentences(chain: Chain) -> Iterator[str]:
         if found := [step.after for step in chain.steps if step.verdict is verdict]:
             names = "" if verdict is StepVerdict.BETTER else f": {names_text(found)}"
             are = "is" if len(found) == 1 else "are"
-            yield f"{begin}{len(found)} of {count} {are} {_words(chain, verdict)}{names}."
+            shown = "shown to be " if verdict in (StepVerdict.BETTER, StepVerdict.WORSE) else ""
+            yield f"{begin}{len(found)} of {count} {are} {shown}{_words(chain, verdict)}{names}."
     if (chance := FALSE_ALARMS * len(chain.steps)) >= 0.5:
         yield f"Of {count} without any effect, about {chance:.0f} would look like one: each interval has its own 5%."
     yield f"{begin}The whole chain, {chain.whole.after}: {_whole(chain)}."
@@ -68,19 +69,22 @@ def _whole(chain: Chain) -> str:
     return f"{text}; the interval allows for choosing among {len(chain.steps) + 1} versions" if is_choice else text
 
 
-def columns(chain: Chain) -> list[Column]:
-    """Return the table of steps, the whole chain as its last row."""
-    rows = [*chain.steps, chain.whole] if len(chain.steps) > 1 else [*chain.steps]
-    names = [step.after for step in rows]
-    metric = metric_name(chain.metric)
-    is_ratio = chain.criterion is not Criterion.QUALITY
-    head = f"{CRITERIA[chain.criterion].quantity}, " if is_ratio else f"{metric}, "
+def columns(chains: Sequence[Chain]) -> list[Column]:
+    """Return the table of the steps of all chains, each whole chain after its steps."""
+    rows = [(chain, step, step.after) for chain in chains for step in chain.steps]
+    ends = {id(chain.steps[-1]): chain for chain in chains if len(chain.steps) > 1}
+    for place in reversed(range(len(rows))):
+        if chain := ends.get(id(rows[place][1])):
+            rows.insert(place + 1, (chain, chain.whole, f"{chain.whole.after}, whole chain"))
+    first, metric = chains[0], metric_name(chains[0].metric)
+    quantity = metric if first.criterion is Criterion.QUALITY else CRITERIA[first.criterion].quantity
     found = [
-        Column("version", [*names[:-1], f"{names[-1]}, whole chain"] if len(chain.steps) > 1 else names, kind=LABEL),
-        Column("runs", [f"{step.runs[1]} against {step.runs[0]}" for step in rows], drop=1, right=True),
-        Column(f"{head}against the one before (95% CI)", [_change_text(step, chain.metric) for step in rows]),
-        Column(f"{metric}, change", [difference_text(step.quality, chain.metric) for step in rows], drop=2),
-        Column("verdict", [_words(chain, step.verdict) for step in rows]),
+        Column("configuration", [chain.label for chain, _, _ in rows], drop=1),
+        Column("version", [name for _, _, name in rows], kind=LABEL),
+        Column("runs", [f"{step.runs[1]} against {step.runs[0]}" for _, step, _ in rows], drop=2, right=True),
+        Column(f"{quantity}, against the one before (95% CI)", [_change_text(step, c.metric) for c, step, _ in rows]),
+        Column(f"{metric}, change", [difference_text(step.quality, chain.metric) for chain, step, _ in rows], drop=3),
+        Column("verdict", [_words(chain, step.verdict) for chain, step, _ in rows]),
     ]
     return [column for column in found if not column.is_empty]
 
@@ -90,7 +94,7 @@ def _change_text(step: Step, metric: str) -> str:
 
 
 def page(grid: str, chains: Sequence[Chain]) -> str:
-    """Return the chains as an HTML page in one file, with the figure and the table of the first."""
+    """Return the chains as an HTML page in one file, with the figure of the first."""
     module: Any = template().module
-    text = module.over(grid, sentences(chains), columns(chains[0]), figures.steps(chains[0]))
+    text = module.over(grid, sentences(chains), columns(chains), figures.steps(chains[0]))
     return printable(str(text).lstrip())

@@ -45,10 +45,10 @@ def test_sources_and_the_column_order_are_the_same_chain(raybench, tmp_path):
     )
     assert whole["value"] == pytest.approx(math.exp(first - last)) == pytest.approx(pair["change"]["value"])
     said = raybench("report", "--chain", "all.csv", "--html", "chain.html")
-    assert "1 of 3 steps is slower: d." in said.out and "1 of 3 steps is faster." in said.out
+    assert "1 of 3 steps is shown to be slower: d." in said.out and "1 of 3 steps is shown to be faster." in said.out
     assert "allows for choosing among 4 versions" in said.out
     page = (tmp_path / "chain.html").read_text()
-    assert "<svg" in page and "1 of 3 steps is slower" in page
+    assert "<svg" in page and "1 of 3 steps is shown to be slower" in page
 
 
 def test_one_run_of_a_side_gives_no_interval(raybench):

@@ -93,5 +93,23 @@ def test_steps_of_the_chain_are_those_of_welch():
         half = t.ppf(0.975, min(df, 2 * min(map(len, (before, after))) - 2)) * math.sqrt(sum(parts))
         shown += fmean(after) + half < fmean(before)
     text = section("golf_records")
-    assert f"{shown} of 19 steps are better" in text and f"{19 - shown} of 19 steps are not distinguishable" in text
+    assert (
+        f"{shown} of 19 steps are shown to be better" in text
+        and f"{19 - shown} of 19 steps are not distinguishable" in text
+    )
     assert f"val/bpb {fmean(values[0]) - fmean(values[-1]):.2g} lower than #1019" in text
+
+
+@pytest.mark.parametrize("name", [*(name for name in TIMES if name.startswith("modded")), "nanochat_run4"])
+def test_means_and_their_p_are_those_of_scipy(name):
+    from scipy.stats import ttest_1samp
+
+    rows, text = list(csv.DictReader((FOLDER / f"{name}.csv").open())), section(name)
+    column, bound, side = ("val/core", 0.256525, "greater") if name == "nanochat_run4" else ("val/loss", 3.28, "less")
+    values = {}
+    for row in rows:
+        values.setdefault(row.get("params.version"), []).append(float(row[column]))
+    for own in values.values():
+        p = ttest_1samp(own, bound, alternative=side).pvalue
+        shown = "" if p < 0.01 else ", but not significantly"
+        assert f"the mean of {len(own)} runs, {fmean(own):.6g}, reaches {column} {bound:g}{shown} (p = {p:.2g})" in text
