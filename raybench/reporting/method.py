@@ -15,6 +15,7 @@ from raybench.core.secret_masking import redact
 from raybench.core.text import join_words, names_text, plural
 from raybench.reporting import words
 from raybench.results.executions import Execution
+from raybench.results.folder import ATTEMPTS, CHECKS, event_files, execution_files
 from raybench.results.run_table import OF_A_TABLE, Run
 
 CLOCKS = {
@@ -134,7 +135,9 @@ def source_line(source: str) -> str:
     path = Path(source)
     if not path.exists():
         return redact(source)
-    digest = sha256() if path.is_dir() else sha256(path.read_bytes())  # of a file that of `sha256sum`
-    for file in sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else ():
+    if path.is_file():
+        return f"{path.name}, sha256:{sha256(path.read_bytes()).hexdigest()[:16]}"
+    digest, parts = sha256(), [*event_files(path, ATTEMPTS), *event_files(path, CHECKS), *execution_files(path)]
+    for file in parts or sorted(each for each in path.rglob("*") if each.is_file()):
         digest.update(f"{file.relative_to(path).as_posix()}\0".encode() + file.read_bytes())
     return f"{path.name}, sha256:{digest.hexdigest()[:16]}"
