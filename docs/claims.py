@@ -15,17 +15,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from raybench.analysis.chain import chains
 from raybench.core.options import ReportOptions
-from raybench.reporting import chain
+from raybench.reporting import chain, figures
 from raybench.reporting.build import from_grid, one_grid, versions
 from raybench.reporting.words import best_texts, mean_sentences
 from raybench.sources import mlperf, program_log
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "notebooks" / "published" / "claims"
 PAGE = ROOT / "docs" / "claims.md"
+IMAGES = ROOT / "docs" / "claims"
 
 MODDED = "KellerJordan/modded-nanogpt"
 GOLF = "openai/parameter-golf"
@@ -345,6 +350,26 @@ def sentences(claim: Claim) -> list[str]:
     return made
 
 
+def figure(claim: Claim) -> Figure | None:
+    """Return the steps of a chain, or the speeds of the versions; None for a quality alone."""
+    path, options = str(FOLDER / f"{claim.name}.csv"), ReportOptions(target=claim.targets[-1])
+    if claim.is_chain:
+        return figures.draw_steps(*chains(versions([path], options)))
+    try:
+        return figures.draw("speed", from_grid(one_grid([path], FOLDER), options).answer)
+    except figures.NoDataError:
+        return None
+
+
+def write_figures() -> None:
+    """Write the figures of all claims that have one."""
+    IMAGES.mkdir(exist_ok=True)
+    for claim in CLAIMS:
+        if drawn := figure(claim):
+            with figures.styled(claim.name):
+                drawn.savefig(IMAGES / f"{claim.name}.svg", metadata={"Date": None})
+
+
 def commands(claim: Claim) -> str:
     """Return the commands that say it."""
     verb = f"raybench report {'--chain ' if claim.is_chain else ''}notebooks/published/claims/{claim.name}.csv"
@@ -367,6 +392,7 @@ def page() -> str:
             f"## {claim.title}\n",
             f"Claim: {claim.says}\n",
             *(f"> {sentence}\n" for sentence in sentences(claim)),
+            *([f"![{claim.title}](claims/{claim.name}.svg)\n"] if (IMAGES / f"{claim.name}.svg").exists() else []),
             *([f"{claim.note}\n"] if claim.note else []),
             f"{commands(claim)} · {source}, {licence}\n",
         ]
@@ -376,4 +402,5 @@ def page() -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--from"]:
         extract(Path(sys.argv[2]))
+    write_figures()
     PAGE.write_text(page())

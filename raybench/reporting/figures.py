@@ -354,11 +354,17 @@ def over_time(over: OverTime) -> RenderedFigure:
 
 def steps(chain: Chain) -> RenderedFigure:
     """Draw each version of a chain against the one before."""
-    from matplotlib.figure import Figure
+    caption = "Lines are 95% intervals; rings are not distinguishable from noise."
+    return RenderedFigure("steps", "Steps of the chain", caption, svg(draw_steps(chain), "steps"))
 
-    is_ratio = chain.criterion is not Criterion.QUALITY
-    scale = 100 if not is_ratio and is_accuracy(chain.metric) else 1
+
+def draw_steps(chain: Chain) -> Figure:
+    """Return that figure, which the caller owns."""
     with styled("steps"):
+        from matplotlib.figure import Figure
+
+        is_ratio = chain.criterion is not Criterion.QUALITY
+        scale = 100 if not is_ratio and is_accuracy(chain.metric) else 1
         figure, (panel,) = _new_figure(Figure, ROW * len(chain.steps) + 0.75)
         for row, step in enumerate(chain.steps):
             color = COLORS[0] if step.verdict is StepVerdict.BETTER else COLORS[-1]
@@ -371,8 +377,7 @@ def steps(chain: Chain) -> RenderedFigure:
         what = "relative speed" if is_ratio else words.metric_name(chain.metric) + (", points" if scale == 100 else "")
         panel.set_xlabel(f"{what}, against the version before", loc="left")
         panel.grid(axis="x", linewidth=0.4, color=LINE)
-    caption = "Lines are 95% intervals; rings are not distinguishable from noise."
-    return RenderedFigure("steps", "Steps of the chain", caption, svg(figure, "steps"))
+    return figure
 
 
 def scaling(answer: Answer, make: Make) -> Figure:

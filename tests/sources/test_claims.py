@@ -1,6 +1,7 @@
 """The page of judged claims: what it says, computed again from the CSVs without raybench's statistics."""
 
 import csv
+import html
 import importlib.util
 import math
 import re
@@ -113,3 +114,12 @@ def test_means_and_their_p_are_those_of_scipy(name):
         p = ttest_1samp(own, bound, alternative=side).pvalue
         shown = "" if p < 0.01 else ", but not significantly"
         assert f"the mean of {len(own)} runs, {fmean(own):.6g}, reaches {column} {bound:g}{shown} (p = {p:.2g})" in text
+
+
+@pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: claim.name)
+def test_figures_are_those_of_the_runs(claim):
+    drawn, path = claims.figure(claim), claims.IMAGES / f"{claim.name}.svg"
+    assert path.exists() == (drawn is not None) == (f"claims/{claim.name}.svg" in section(claim.name))
+    if drawn:
+        texts = {text.get_text() for panel in drawn.axes for text in (*panel.texts, *panel.get_yticklabels())}
+        assert texts <= {html.unescape(text) for text in re.findall("<text[^>]*>([^<]*)</text>", path.read_text())}
