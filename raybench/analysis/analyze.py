@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, RunResult, Status, Summary, ToTarget
-from raybench.analysis.best import best, best_of_devices, ranking
+from raybench.analysis.best import Scale, best, best_of_devices, ranking, scales
 from raybench.analysis.effects import effects
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import View, findings
@@ -28,6 +28,7 @@ from raybench.analysis.measured import (
     measure_all,
     seconds_per_unit,
 )
+from raybench.analysis.of_mean import means
 from raybench.analysis.race import race_of
 from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
@@ -78,6 +79,9 @@ class Grid:
         self.request = with_needed_repeats(runs, request)
         self.measured, self.unit = measure_all(runs, self.request)
         self.target = as_fraction(request.target)
+        self.means = tuple(means(self.measured, self.target))
+        missing = {each.configuration for each in self.means if not each.is_reached}
+        self.measured = [replace(each, misses=each.index in missing) for each in self.measured]
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
         wanted = self.metric, self.target.metric if self.target else ""
@@ -91,6 +95,10 @@ class Grid:
         used = [run.utilization for own in self.measured for run in own.completed if run.utilization]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
+
+    def scale(self, configurations: Sequence[Measured]) -> Scale | None:
+        """Return the criterion that decides between configurations; None if nothing shows which is better."""
+        return next(iter(scales(configurations, self.metric, self._quality_sign)), None)
 
     def answer(self, warnings: Iterable[str] = (), weights: Mapping[str, float] | None = None) -> Answer:
         """Return the answer to its question, with what else the user should know, such as results of checks.
@@ -140,6 +148,7 @@ class Grid:
             metric=metric,
             synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
             target=self.target,
+            means=self.means,
             budget=request.budget,
             excludes_compilation=any((cell.content.budget or {}).get("compile") is False for cell in request.cells),
             description=request.description,
@@ -201,7 +210,7 @@ class Grid:
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
             ratio=cost_ratio(own, other) if other else None,
             quality_difference=quality_difference(own, other, self.metric) if other else None,
-            to_target=self._to_target(own, other) if self.target else None,
+            to_target=self._to_target(own, other) if self.target and not self.means else None,
         )
 
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:

@@ -634,6 +634,7 @@ class TargetMean:
     """The mean of the runs of a configuration against the target.
 
     Attributes:
+        alone: number of the runs whose own value reaches it.
         p: of a one-sided t-test against a mean at the bound; None without an interval.
         is_shown: whether the test shows that the mean of all such runs reaches it.
     """
@@ -641,6 +642,7 @@ class TargetMean:
     configuration: int
     mean: float
     runs: int
+    alone: int
     is_reached: bool
     p: float | None
     is_shown: bool
@@ -676,7 +678,7 @@ class Answer:
         effects: rows of the table of effects, largest effect first.
         scalings: of the axes that are amounts of hardware.
         more_repeats: what would decide the best, if that is open; None otherwise, or if it is not known.
-        means: the mean of the runs of each configuration against the target, if that was asked.
+        means: of each configuration, if the mean of the runs has to reach the target.
         clock: what an epoch of a command is, with the start-up that is left out, as a sentence; empty without commands.
         machine_speeds: the machines of its runs, the slowest first; those with several models are several.
         these_machines: whether intervals are about these machines, and not about their models of device.

@@ -113,6 +113,7 @@ def best_of_devices(
 def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int | None = None) -> list[Scale]:
     """Return the criteria that the runs of one job allow."""
     made: list[Scale] = []
+    configurations = [each for each in configurations if not each.misses] or configurations
     if quality_sign == 0 or (quality_sign and len({each.scales.get(metric) for each in configurations}) > 1):
         return made
     samples = {each.index: own for each in configurations if (own := each.qualities.get(metric))}

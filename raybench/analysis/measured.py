@@ -115,6 +115,7 @@ class Measured:
         price_per_hour: price of its device.
         roundings: variance of a log time (`TIME`) due to the rounding of its source, and of each metric due to rounding
             to whole examples, or digits.
+        misses: whether the mean of its runs does not reach a target that it has to reach.
         stops: whether its runs stop at the target, so that their quality only confirms it.
         lengths: the numbers of epochs of its runs; empty if a target or a budget ends them.
         scales: 100 for each accuracy that was in percent, and 1 for others.
@@ -139,6 +140,7 @@ class Measured:
     tries: tuple[Try, ...] = ()
     price_per_hour: float | None = None
     roundings: Mapping[str, float] = field(default_factory=dict)
+    misses: bool = False
     stops: bool = False
     lengths: frozenset[int] = frozenset()
     scales: Mapping[str, float] = field(default_factory=dict)
@@ -369,8 +371,8 @@ def as_fraction(target: Target | None) -> Target | None:
     """Return a target on an accuracy in percent as one on a fraction."""
     if target is None or not target.in_percent:
         return target
-    bounds = (None if bound is None else round(bound / PERCENT, 9) for bound in (target.at_least, target.at_most))
-    return Target(target.metric, *bounds)
+    least, most = (None if bound is None else round(bound / PERCENT, 9) for bound in (target.at_least, target.at_most))
+    return replace(target, at_least=least, at_most=most)
 
 
 Source = tuple[Sequence[Run], GridRequest]
@@ -415,8 +417,10 @@ class _Measurement:
         runs = [run for own in self._by_cell.values() for run in own]
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self.unit = choose_unit(runs, request.unit)
-        self._target, self._stopping = as_fraction(request.target), _stopping(request)
-        self._is_bounded = bool(request.target or request.budget)
+        is_of_mean = request.target and request.target.mean_level
+        self._target = None if is_of_mean else as_fraction(request.target)
+        self._stopping = _stopping(request)
+        self._is_bounded = bool(self._target or request.budget)
         completed = {cell_id: self._completed(own) for cell_id, own in self._by_cell.items()}
         self._changing = {cell_id: changing_rates(own, self.unit) for cell_id, own in completed.items()}
         # All of a job have means then, since a mean and a median are not the same number.

@@ -108,6 +108,10 @@ class Target(Strict):
     metric: v.Text = key("The metric, by its logged name.", "val/accuracy")
     at_least: float | None = key("Reached when the metric is this or more.", 0.94, None)
     at_most: float | None = key("Reached when the metric is this or less.", 0.1, None)
+    of: Literal["run", "mean"] = key(
+        "What has to reach it: each run, or the mean of runs of fixed length, by a one-sided test.", "mean", "run"
+    )
+    level: v.Percentage = key("The level of that test.", "5%", "1%")
 
     @model_validator(mode="after")
     def _one_bound(self) -> Target:
@@ -122,7 +126,8 @@ class Target(Strict):
 
     def plain(self) -> job.Target:
         """The target as plain values."""
-        return job.Target(**self.model_dump())
+        level = float(self.level[:-1]) / 100 if self.of == "mean" else None
+        return job.Target(self.metric, self.at_least, self.at_most, level)
 
 
 class Budget(Strict):
@@ -265,7 +270,10 @@ class GridSpec(CellSettings):
         {},
     )
     target: Target | None = key(
-        "The quality to reach; the report has the time to it.", {"metric": "val/accuracy", "at_least": 0.94}, None
+        "The quality to reach; the report has the time to it. With `of: mean`, the mean of runs of fixed length has to "
+        "reach it, by a one-sided test at `level` (1%).",
+        {"metric": "val/accuracy", "at_least": 0.94},
+        None,
     )
     metric: v.Text | None = key(
         "The metric of quality in tables and figures; by default the target's, else a command's first metric not of "

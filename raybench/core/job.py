@@ -23,11 +23,16 @@ class Target:
     """A metric and the bound it must reach.
 
     A user's own training may log accuracy in percent: a bound from 0 to 1 is then compared with a hundredth of it.
+
+    Attributes:
+        mean_level: the level of the one-sided test that the mean of runs of fixed length reaches it; None if each run
+            tries alone.
     """
 
     metric: str
     at_least: float | None = None
     at_most: float | None = None
+    mean_level: float | None = None
 
     @property
     def is_accuracy(self) -> bool:

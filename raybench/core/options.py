@@ -282,7 +282,8 @@ class ReportOptions(SharedOptions):
     metric: str = option("", "The metric of quality, instead of the grid's.", metavar="METRIC")
     target: str = option(
         "",
-        "The quality to reach, such as 'val/loss<=3.28'; 'mean val/loss<=3.28' also tests the mean of the runs.",
+        "The quality that each run has to reach, such as 'val/loss<=3.28', or the mean of runs of fixed length, by a "
+        "one-sided test: 'mean val/loss<=3.28 at 1%'.",
         metavar="METRIC<=X",
     )
     deadline: str = option(
@@ -299,6 +300,9 @@ class ReportOptions(SharedOptions):
         metavar="NAME=X,…",
     )
     runs_per_month: int | None = option(None, "Runs a month, for the price of a month.", metavar="N", least=1)
+    budget: str = option(
+        "", "The training time that every run had, such as 10m; the quality then decides.", metavar="TIME"
+    )
     where: Mapping[str, Any] | Sequence[str] = option(
         (),
         "Only these configurations:",

@@ -367,7 +367,7 @@ class Resolver:
             warmup_epochs=resolved["warmup_epochs"],
             workload=self._info.identity(),
             seed=self._spec.seed,
-            stop_at_target=target.model_dump(exclude_none=True) if target else None,
+            stop_at_target=target.model_dump(exclude_none=True, exclude={"of", "level"}) if target else None,
             budget=self._budget(name, self._price(name, device), resolved),
             compared=self._compared,
             params=params,

@@ -21,7 +21,8 @@ from statistics import fmean
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
+from raybench.analysis.answer import Answer, Configuration, Criterion, Effect, Ratio, Scaling, Summary
+from raybench.analysis.chain import Chain, StepVerdict
 from raybench.analysis.ratios import is_accuracy, scaled
 from raybench.core.labels import named_value
 from raybench.core.repeats import percent
@@ -119,7 +120,7 @@ def draw(name: str, answer: Answer, make: Make | None = None) -> Figure:
     Raises:
         NoDataError: the grid has no data for it.
     """
-    with _styled(name):
+    with styled(name):
         from matplotlib.figure import Figure
 
         return FIGURES[name].draw(answer, make or Figure)
@@ -339,7 +340,7 @@ def over_time(over: OverTime) -> RenderedFigure:
     from matplotlib.figure import Figure
 
     axis: Any = dates
-    with _styled("over"):
+    with styled("over"):
         figure, (panel,) = _new_figure(Figure, 3.3)
         ends = []
         for each, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
@@ -359,6 +360,34 @@ def over_time(over: OverTime) -> RenderedFigure:
         _label_ends(figure, panel, ends)
     caption = "Dots are executions, each the geometric mean of its runs; lines are levels between changes."
     return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
+
+
+def steps(chain: Chain) -> RenderedFigure:
+    """Draw each version of a chain against the one before."""
+    caption = "Lines are 95% intervals; rings are not distinguishable from noise."
+    return RenderedFigure("steps", "Steps of the chain", caption, svg(draw_steps(chain), "steps"))
+
+
+def draw_steps(chain: Chain) -> Figure:
+    """Return that figure, which the caller owns."""
+    with styled("steps"):
+        from matplotlib.figure import Figure
+
+        is_ratio = chain.criterion is not Criterion.QUALITY
+        scale = 100 if not is_ratio and is_accuracy(chain.metric) else 1
+        figure, (panel,) = _new_figure(Figure, ROW * len(chain.steps) + 0.75)
+        for row, step in enumerate(chain.steps):
+            color = COLORS[0] if step.verdict is StepVerdict.BETTER else COLORS[-1]
+            if step.change:
+                _interval(panel, row, step.change, color, hollow=step.verdict is StepVerdict.NOISE, scale=scale)
+        panel.axvline(1 if is_ratio else 0, color=INK, linewidth=0.8, zorder=0)
+        panel.set_yticks(range(len(chain.steps)), [_shortened(step.after) for step in chain.steps])
+        panel.set_ylim(len(chain.steps) - 0.45, -0.55)
+        panel.tick_params(axis="y", length=0)
+        what = "relative speed" if is_ratio else words.metric_name(chain.metric) + (", points" if scale == 100 else "")
+        panel.set_xlabel(f"{what}, against the version before", loc="left")
+        panel.grid(axis="x", linewidth=0.4, color=LINE)
+    return figure
 
 
 def scaling(answer: Answer, make: Make) -> Figure:
@@ -543,7 +572,7 @@ def _shortened(name: str) -> str:
 # matplotlib
 
 
-def _styled(salt: str) -> AbstractContextManager[None]:
+def styled(salt: str) -> AbstractContextManager[None]:
     """Return a context with raybench's settings of matplotlib; the user's are restored afterwards."""
     # Without a home folder matplotlib uses a temporary font cache and would log two long lines about it.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -561,7 +590,7 @@ def _new_figure(make: Make, height: float, columns: int = 1, **options: Any) -> 
 def svg(figure: Figure, salt: str) -> str:
     """Return the figure as an `<svg>` element to embed in a page, in the page's own colors."""
     page = StringIO()
-    with _styled(salt), warnings.catch_warnings():
+    with styled(salt), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
         figure.savefig(page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = printable(page.getvalue())

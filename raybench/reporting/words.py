@@ -26,6 +26,7 @@ from raybench.analysis.answer import (
     Scaling,
     Step,
     Summary,
+    TargetMean,
     TradeOff,
     TrustLevel,
     Unit,
@@ -304,7 +305,9 @@ def status_sentences(answer: Answer) -> list[str]:
         again = " Run the same command again to continue." if status.is_own else ""
         sentences.append(f"Not finished: {counts}.{again}" if goes_on else f"Incomplete: {counts}.")
     sentences += [f"{text}." for text in status.repeats]
-    if answer.target and status.completed and not is_reached(answer.configurations):
+    if answer.means and not any(each.is_reached for each in answer.means):
+        sentences.append(f"No mean reaches {target_text(answer.target)}." if answer.target else "")
+    elif answer.target and not answer.means and status.completed and not is_reached(answer.configurations):
         sentences.append(f"No run reached {target_text(answer.target)}.")
     if answer.synthetic_data:
         quality = f": {metric_name(answer.metric)} means nothing" if answer.metric else ""
@@ -717,6 +720,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
         quality = configuration.quality
         yield metric_text(answer.metric, quality.value, quality_decimals(answer)) if quality else NOTHING
         return
+    yield from (mean_text(answer, each) for each in answer.means if each.configuration == configuration.index)
     to = configuration.to_target
     if to is None:
         return
@@ -883,7 +887,7 @@ def effect_name(effect: Effect) -> str:
 def speed_head(answer: Answer) -> str:
     """The heading of speeds; with a target it says of what, since they are not speeds to the target."""
     full = f"speed in {answer.unit.counted}/s" if answer.unit.has_rate else f"{answer.unit.label} speed"
-    return full if answer.target else "speed"
+    return full if answer.target and not answer.means else "speed"
 
 
 def effect_speed(effect: Effect) -> str:
@@ -936,17 +940,25 @@ def effects_note(answer: Answer) -> str:
 
 
 def mean_sentences(answer: Answer) -> list[str]:
-    """Whether the mean of the runs of each configuration reaches the target, with the p of a one-sided t-test."""
-    made = []
-    for each in answer.means:
-        text = "reaches" if each.is_reached else "does not reach"
-        p = "" if each.p is None else f" (one-sided p = {each.p:.2g})"
-        text += f" {target_text(answer.target)}" if answer.target else ""
-        text += f"{'' if each.is_shown or not each.is_reached else ', but not significantly'}{p}"
-        name = name_of(answer, each.configuration)
-        mean = f"the mean of {each.runs} runs, {each.mean:.6g}," if each.runs > 1 else f"one run, {each.mean:.6g},"
-        made.append(f"{name}: {mean} {text}.")
-    return made
+    """Whether the means reach the target of those that are not the best, whose sentence says it; and the rule."""
+    named = {best.configuration for best in answer.best}
+    others = [each for each in answer.means if each.configuration not in named]
+    made = [f"{name_of(answer, each.configuration)}: {mean_text(answer, each)}." for each in others]
+    level = percent(answer.target.mean_level or 0) if answer.target else ""
+    rule = f"Rule: the mean of runs of fixed length has to reach the target, by a one-sided test at {level}."
+    return [*made, rule] if answer.means else []
+
+
+def mean_text(answer: Answer, mean: TargetMean) -> str:
+    """Whether a mean reaches the target, with the p of a one-sided t-test, and how many runs reach it alone."""
+    target, is_share = (target_text(answer.target), answer.target.is_accuracy) if answer.target else ("", False)
+    value = f"{100 * mean.mean:.4g}%" if is_share else f"{mean.mean:.6g}"
+    text = f"reaches {target}" if mean.is_reached else f"does not reach {target}"
+    text += ", but not significantly" if mean.is_reached and not mean.is_shown else ""
+    p = "" if mean.p is None else f" (p = {mean.p:.2g})"
+    if mean.runs < 2:
+        return f"one run, {value}, {text}"
+    return f"the mean of {mean.runs} runs, {value}, {text}{p}, {mean.alone} of {mean.runs} alone"
 
 
 def certainty_sentences(answer: Answer) -> list[str]:
