@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -32,12 +33,15 @@ from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
 from raybench.execution.schedule import Assignment, Schedule
+from raybench.monitoring.host import HostLoad, LoadMeter
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest
 from raybench.planning.plan import Check, Plan, WorkItem, make_plan, request_of
 from raybench.planning.resume import missing_work
+from raybench.planning.spending import Spending, seconds_of
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
+from raybench.reporting.reproduction import after
 from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, add_event, attempt_folder, event_files, has_end, results_id
 from raybench.results.grid_request import GridRequest, first_look, latest_request
@@ -50,6 +54,9 @@ from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
 BUSY = "Other programs used {load} before the first trial: stop them (`top` lists them), or times are longer."
 PASSIVE = """ If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads that wait then leave \
 their cores to other programs. Only on a quiet machine is that slower (a step of a small network took 2.3x as long)."""
+
+LOOK_EVERY_S = 5.0
+"""Seconds between two looks at the load of other programs."""
 
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
@@ -119,6 +126,8 @@ class Session:
         self._plan, self._root, self._store, self._history = plan, root, store, history
         self._folder, self._options, self._executor, self._view = history.folder, options, executor, view
         self._limits = limits
+        self._spending = Spending(plan, options.spend, options.within)
+        self._wait_s = None if options.wait_for_quiet is None else seconds_of("wait-for-quiet", options.wait_for_quiet)
         with writing(self._folder):
             self._origin = results_id(options.folder.absolute())
         self._checks = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))
@@ -151,7 +160,7 @@ class Session:
             60.0 * self._options.wait_for_nodes,
             self._arrived,
         )
-        load = self._executor.host_load()  # before raybench starts processes of its own
+        load = self._quiet(self._executor.host_load())  # before raybench starts processes of its own
         self._view.begin(self._plan, todo, self._history, wanted)
         if load and load.high:
             waits = load.busy > load.cores / 2 and "OMP_WAIT_POLICY" not in os.environ
@@ -180,6 +189,18 @@ class Session:
             finally:
                 self._view.end()  # a second Ctrl-C must not leave the terminal without its cursor
 
+    def _quiet(self, load: HostLoad | None) -> HostLoad | None:
+        """Wait until other programs leave the cores, as long as the user says; return their last load."""
+        seconds = self._wait_s
+        if load and load.high and seconds is None:
+            seconds = self._view.seconds_to_wait(load)
+        ends = time.monotonic() + (seconds or 0.0)
+        while load and load.high and time.monotonic() < ends:
+            self._view.waiting(f"Waiting for other programs, which use {load}, for at most {seconds:.0f} s")
+            time.sleep(min(LOOK_EVERY_S, max(0.0, ends - time.monotonic())))
+            load = LoadMeter().read()
+        return load
+
     def tell(self, message: str) -> None:
         """Show a warning and keep it for the report."""
         self.warnings.append(message)
@@ -199,6 +220,9 @@ class Session:
     def _more(self) -> Sequence[WorkItem]:
         """Return the trials that the results so far ask for, when all others have ended."""
         progress, following = self._next_repeats()
+        if following and (reason := self._spending.stops(0)):
+            self.tell(f"{reason}: {plural(len(following), 'trial')} that should follow did not run")
+            following = []
         self._view.more(progress, following)
         return self._with_checks(following)
 
@@ -239,7 +263,12 @@ class Session:
         """Record the request of this execution, before its first trial."""
         request = self._request
         execution = self._execution = Execution.begin(
-            self._origin, request.text, request.to_json(), self._options.rerun, self._history.executions
+            self._origin,
+            request.text,
+            request.to_json(),
+            self._options.rerun,
+            self._history.executions,
+            self._plan.workload.folder or str((self._plan.spec.source_path or Path("grid")).parent),
         )
         with writing(self._folder):
             execution.write(self._folder)
@@ -297,6 +326,10 @@ class Session:
         self.ran += event["status"] != TrialStatus.KILLED
         self.ended[event["trial"]] = event["status"]
         run = self._history.attempts[key]
+        self._spending.add(run)
+        others = self._schedule.running - 1  # the trial is released after this event
+        if self._schedule.waiting and (reason := self._spending.stops(others)):
+            self.tell(f"{reason}: {plural(self._schedule.stop(), 'trial')} that could have followed did not run")
         if self._limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
             check_logged(self._limits, self._request, run.last_metrics)  # a wrong name stops it at its first run
 
@@ -354,7 +387,9 @@ class Session:
         if self._report is None:
             attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
             checks = history_warnings(self._history)
-            self._report = from_attempts(attempts, request or self._request, warnings=checks)
+            executions = self._history.executions
+            made = from_attempts(attempts, request or self._request, warnings=checks, executions=executions)
+            self._report = replace(made, reproduction=list(after(self._history)))
         self._report = with_warnings(self._report, self.warnings)
         return self._report
 

@@ -60,16 +60,22 @@ class Stopping:
     Attributes:
         welch, paired: alphas that make up for the decision.
         is_common: whether only repeats that both sides of a comparison have are compared, as when it was decided.
+        is_race: whether repeats were added until the best was known. Then all pairs of configurations were compared,
+            and those that left have too few repeats for a choice between paired and Welch's intervals.
     """
 
     welch: float
     paired: float
     is_common: bool = False
+    is_race: bool = False
 
     @classmethod
-    def of(cls, alphas: Mapping[int, tuple[float, float]], first: int, is_common: bool = False) -> Stopping:
+    def of(
+        cls, alphas: Mapping[int, tuple[float, float]], first: int, is_common: bool = False, is_race: bool = False
+    ) -> Stopping:
         """Return that of a first look at so many repeats; the alphas of fewer are on the safe side."""
-        return cls(*alphas[max([each for each in alphas if each <= first], default=min(alphas))], is_common)
+        own = alphas[max([each for each in alphas if each <= first], default=min(alphas))]
+        return cls(*own, is_common, is_race)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +164,14 @@ class Candidates:
     needs more degrees of freedom than a pair has).
 
     Attributes:
-        comparisons: number of configurations with which one is compared.
+        comparisons: number of configurations with which one is compared; after a race, that of all pairs.
     """
 
     def __init__(self, sides: Iterable[Sequence[Sample]]) -> None:
         self._sides = [side for side in sides if side]
-        self.comparisons = max(1, len(self._sides) - 1)
+        self._is_race = any(run.stopping and run.stopping.is_race for side in self._sides for run in side)
+        self.comparisons = max(1, len(self._sides) - 1) * (len(self._sides) / 2 if self._is_race else 1)
+        self._within_repeats: dict[tuple[int, ...], Residual | None] = {}
 
     @cached_property
     def within(self) -> Residual | None:
@@ -176,17 +184,26 @@ class Candidates:
             del parts[number]
         return None
 
-    @cached_property
-    def within_repeats(self) -> Residual | None:
-        """The same without what all configurations share in a repeat; None without `LEAST_PAIRED` common repeats."""
-        sides = [{run.repeat: run.value for run in side} for side in self._sides if len(side) >= LEAST_PAIRED]
-        while len(sides) > 1 and len(repeats := set.intersection(*map(set, sides))) >= LEAST_PAIRED:
+    def within_repeats(self, repeats: Iterable[int]) -> Residual | None:
+        """The same without what configurations share in a repeat, of those that have all these repeats."""
+        repeats = tuple(sorted(repeats))
+        if repeats not in self._within_repeats:
+            self._within_repeats[repeats] = self._residual(repeats)
+        return self._within_repeats[repeats]
+
+    def _residual(self, repeats: tuple[int, ...]) -> Residual | None:
+        values = [{run.repeat: run.value for run in side} for side in self._sides]
+        sides = [side for side in values if side.keys() >= {*repeats}]
+        while len(sides) > 1 and len(repeats) > 1:
             table = TwoWayTable(np.array([[side[repeat] for side in sides] for repeat in repeats]))
             # The part of the residual sum of squares that the table without this configuration does not have.
             factor = len(sides) / (len(sides) - 1)
             parts = [(factor * float(squares), len(repeats) - 1) for squares in (table.rest**2).sum(axis=0)]
             if (number := _noisiest(parts, table.ms_residual * table.df, table.df)) is None:
-                return Residual(table.ms_residual, table.df)
+                # A race has so many pairs that one of noisy configurations would often differ by the variance of all:
+                # this then counts as that of two sides alone.
+                is_common = not self._is_race or bartlett(parts) >= ALPHA
+                return Residual(table.ms_residual, table.df if is_common else min(table.df, 2 * len(repeats) - 2))
             del sides[number]
         return None
 
@@ -199,6 +216,19 @@ def _noisiest(parts: Sequence[tuple[float, float]], squares: float, df: float) -
         return None
     rest = max(squares - own, 0.0) / (df - own_df)
     return number if f_probability(own / own_df, rest, own_df, df - own_df) < NOISIER / len(parts) else None
+
+
+def bartlett(parts: Sequence[tuple[float, float]]) -> float:
+    """Return the p value of equal variances, from sums of squares with their degrees of freedom (Bartlett's test)."""
+    from scipy.special import chdtrc
+
+    squares, dfs = (np.array(column) for column in zip(*parts, strict=True))
+    if len(parts) < 2 or squares.min() <= 0:
+        return 1.0
+    total = dfs.sum()
+    statistic = total * math.log(squares.sum() / total) - float(dfs @ np.log(squares / dfs))
+    correction = 1 + ((1 / dfs).sum() - 1 / total) / (3 * (len(parts) - 1))
+    return float(chdtrc(len(parts) - 1, statistic / correction))
 
 
 @lru_cache(maxsize=10_000)
@@ -246,7 +276,7 @@ def difference(
 ) -> Estimate | None:
     """Return the mean of a side minus that of the other; None if a side is empty.
 
-    Paired by repeat if the sides alternated on one machine in at least `LEAST_PAIRED` repeats. Otherwise Welch's, with
+    Paired by repeat if the sides alternated on one machine in enough repeats. Otherwise Welch's, with
     at most 2n − 2 degrees of freedom of the smaller side. This choice depends on the plan, not on the values.
 
     Of several candidates it has the variance pooled over these, or its own if that is larger. With runs that vary far
@@ -255,18 +285,21 @@ def difference(
     side, other, stopping = _as_decided(side, other)
     if not side or not other:
         return None
-    own = at_every_look(_difference(side, other, floor), stopping)
+    least_paired = 2 if stopping and stopping.is_race else LEAST_PAIRED
+    own = at_every_look(_difference(side, other, floor, least_paired), stopping)
     if candidates is None or candidates.comparisons == 1 or own.error is None:  # a single run's noise is not known
         return own
     corrected = replace(own, alpha=own.alpha / candidates.comparisons)
-    pooled = candidates.within_repeats if own.paired else candidates.within
+    repeats = [each.repeat for each, _ in _pairs(side, other)]
+    pooled = candidates.within_repeats(repeats) if own.paired else candidates.within
     if pooled is None or any(len(_by_host(each)) > 1 for each in (side, other)):
         return corrected
-    counts = [len(_pairs(side, other))] * 2 if own.paired else [len(side), len(other)]
+    counts = [len(repeats)] * 2 if own.paired else [len(side), len(other)]
     error = math.sqrt(pooled.variance * (1 / counts[0] + 1 / counts[1]))
     if f_probability(own.error**2, error**2, own.df, pooled.df) < NOISIER:
         return corrected
-    alpha = min(own.alpha, POOLED_ALPHA) / candidates.comparisons
+    is_race = stopping is not None and stopping.is_race
+    alpha = (own.alpha * POOLED_ALPHA / ALPHA if is_race else min(own.alpha, POOLED_ALPHA)) / candidates.comparisons
     return replace(own, error=max(error, own.error), df=pooled.df, alpha=alpha)
 
 
@@ -288,8 +321,8 @@ def at_every_look(estimate: Estimate, stopping: Stopping | None) -> Estimate:
     return replace(estimate, alpha=min(estimate.alpha, stopping.paired if estimate.paired else stopping.welch))
 
 
-def _difference(side: Sequence[Sample], other: Sequence[Sample], floor: float) -> Estimate:
-    if are_interleaved(side, other):
+def _difference(side: Sequence[Sample], other: Sequence[Sample], floor: float, least_paired: int) -> Estimate:
+    if are_interleaved(side, other, least_paired):
         differences = [own.value - reference.value for own, reference in _pairs(side, other)]
         return replace(mean(differences, 2 * floor), paired=True)
     # Runs of one machine share its speed, so a machine's mean is one sample; a side with one machine has only runs.
@@ -298,14 +331,29 @@ def _difference(side: Sequence[Sample], other: Sequence[Sample], floor: float) -
     return _welch(first, second, floor)
 
 
-def are_interleaved(side: Sequence[Sample], other: Sequence[Sample]) -> bool:
+def additive_means(sides: Mapping[Key, Sequence[Sample]]) -> dict[Key, float]:
+    """Return the mean of each side as if all had run in each repeat: least squares of side + repeat.
+
+    If the results decided the number of repeats, later ones may have met a slower machine than those that all have.
+    """
+    repeats = {repeat: place for place, repeat in enumerate({run.repeat for side in sides.values() for run in side})}
+    rows = [(number, repeats[run.repeat], run.value) for number, side in enumerate(sides.values()) for run in side]
+    design = np.zeros((len(rows), len(sides) + len(repeats)))
+    for row, (number, repeat, _) in enumerate(rows):
+        design[row, [number, len(sides) + repeat]] = 1.0
+    solution = np.linalg.lstsq(design, np.array([value for *_, value in rows]), rcond=None)[0]
+    shared = float(solution[len(sides) :].mean())
+    return {key: float(solution[number]) + shared for number, key in enumerate(sides)}
+
+
+def are_interleaved(side: Sequence[Sample], other: Sequence[Sample], least_paired: int) -> bool:
     """Return whether two sides alternated, repeat by repeat, on one machine.
 
     Every common repeat of one side ended before the next one of the other began.
     """
     hosts, pairs = {each.host for each in (*side, *other)}, _pairs(side, other)
     spans = [[time for each in pair for time in (each.started, each.ended) if time is not None] for pair in pairs]
-    if len(hosts) > 1 or len(pairs) < LEAST_PAIRED or any(len(span) < 4 for span in spans):
+    if len(hosts) > 1 or len(pairs) < least_paired or any(len(span) < 4 for span in spans):
         return False
     return all(max(earlier) <= min(later) for earlier, later in pairwise(spans))
 

@@ -11,7 +11,14 @@ from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Unit
-from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Candidates, Sample, Stopping, rounding
+from raybench.analysis.intervals import (
+    REPEATED_LOOKS,
+    UNTIL_NARROW,
+    Candidates,
+    Sample,
+    Stopping,
+    rounding,
+)
 from raybench.analysis.pace import Rates, changing_rates, paces
 from raybench.core.cell import COMMAND, VERSION_AXIS, Cell
 from raybench.core.job import Target
@@ -108,6 +115,7 @@ class Measured:
         price_per_hour: price of its device.
         roundings: variance of a log time (`TIME`) due to the rounding of its source, and of each metric due to rounding
             to whole examples, or digits.
+        misses: whether the mean of its runs does not reach a target that it has to reach.
         stops: whether its runs stop at the target, so that their quality only confirms it.
         lengths: the numbers of epochs of its runs; empty if a target or a budget ends them.
         scales: 100 for each accuracy that was in percent, and 1 for others.
@@ -132,6 +140,7 @@ class Measured:
     tries: tuple[Try, ...] = ()
     price_per_hour: float | None = None
     roundings: Mapping[str, float] = field(default_factory=dict)
+    misses: bool = False
     stops: bool = False
     lengths: frozenset[int] = frozenset()
     scales: Mapping[str, float] = field(default_factory=dict)
@@ -362,8 +371,8 @@ def as_fraction(target: Target | None) -> Target | None:
     """Return a target on an accuracy in percent as one on a fraction."""
     if target is None or not target.in_percent:
         return target
-    bounds = (None if bound is None else round(bound / PERCENT, 9) for bound in (target.at_least, target.at_most))
-    return Target(target.metric, *bounds)
+    least, most = (None if bound is None else round(bound / PERCENT, 9) for bound in (target.at_least, target.at_most))
+    return replace(target, at_least=least, at_most=most)
 
 
 Source = tuple[Sequence[Run], GridRequest]
@@ -408,8 +417,10 @@ class _Measurement:
         runs = [run for own in self._by_cell.values() for run in own]
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self.unit = choose_unit(runs, request.unit)
-        self._target, self._stopping = as_fraction(request.target), _stopping(request)
-        self._is_bounded = bool(request.target or request.budget)
+        is_of_mean = request.target and request.target.mean_level
+        self._target = None if is_of_mean else as_fraction(request.target)
+        self._stopping = _stopping(request)
+        self._is_bounded = bool(self._target or request.budget)
         completed = {cell_id: self._completed(own) for cell_id, own in self._by_cell.items()}
         self._changing = {cell_id: changing_rates(own, self.unit) for cell_id, own in completed.items()}
         # All of a job have means then, since a mean and a median are not the same number.
@@ -530,10 +541,11 @@ def _step(metric: str, values: Collection[float]) -> float:
 
 def _stopping(request: GridRequest) -> Stopping | None:
     """Return how the number of repeats of a grid was decided; None if it was fixed before the first run."""
-    if request.rule and not request.first_look:
-        alphas = REPEATED_LOOKS if request.rule.until is None else UNTIL_NARROW
-        return Stopping.of(alphas, request.rule.at_least, is_common=True)
-    return Stopping.of(REPEATED_LOOKS, request.first_look, bool(request.rule)) if request.first_look else None
+    rule, first = request.rule, request.first_look
+    if not rule and not first:
+        return None
+    alphas = REPEATED_LOOKS if first or not rule or rule.until is None else UNTIL_NARROW
+    return Stopping.of(alphas, first or rule.at_least if rule else first, bool(rule), bool(rule and rule.is_race))
 
 
 def _second(seconds: Iterable[float]) -> float:

@@ -44,7 +44,7 @@ class Expected(Summary):
         return self.success + (1 / probability - 1) * self.miss
 
 
-def expected(tries: Sequence[Try], quantity: str = TIME_TO_TARGET, comparisons: int = 1) -> Expected | None:
+def expected(tries: Sequence[Try], quantity: str = TIME_TO_TARGET, comparisons: float = 1) -> Expected | None:
     """Return the expected time or energy; None if no run reached the target, or a cost is not known.
 
     With success probability p, a success costs its own time plus (1 − p)/p misses on average. The interval combines

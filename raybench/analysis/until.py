@@ -13,15 +13,17 @@ from enum import IntEnum
 from statistics import NormalDist
 from typing import NamedTuple
 
+from raybench.analysis.answer import Best, Configuration, Criterion, MoreRepeats, Verdict
 from raybench.analysis.best import ranking
-from raybench.analysis.intervals import Estimate
+from raybench.analysis.intervals import ALPHA, REPEATED_LOOKS, Estimate, Stopping
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import TIME, Measured, measure_all
+from raybench.analysis.race import Race, race_of
 from raybench.analysis.ratios import compared
 from raybench.core.cell import ANCHOR, BASE, NEW, VERSION_AXIS
 from raybench.core.labels import configuration_label
 from raybench.core.repeats import Progress, RepeatRule, percent, spread
-from raybench.core.text import names_text
+from raybench.core.text import names_text, plural
 from raybench.results.grid_request import GridRequest
 from raybench.results.run_table import Run
 
@@ -104,8 +106,97 @@ def progress(
 
 def progress_of(attempts: Sequence[Run], request: GridRequest, is_certain: IsCertain | None = None) -> list[Progress]:
     """Return how far each comparison is, from the attempts so far."""
+    if request.rule and request.rule.is_race:
+        return [*_race_progress(race_of(attempts, request), request)]
     measured, _ = measure_all(attempts, request)
     return progress(measured, Matching(measured, request.baseline, ranking(measured)), request, is_certain)
+
+
+def _race_progress(race: Race, request: GridRequest) -> Iterator[Progress]:
+    """Yield how far each configuration of a race is from being told from the best."""
+    rule, cells = request.rule, request.cells
+    if rule is None or not race.looks:
+        return
+    labels = _labels(request)
+    for index, departure in race.left.items():
+        words = f"left after {plural(departure.repeats, 'repeat')}, {departure.in_words(labels)}"
+        yield Progress(labels[index], (cells[index].cell_id,) * 2, departure.repeats, None, True, None, rule, words)
+    leaders = {each.leader for each in race.rivals.values()}
+    for index in sorted(race.racing - leaders):
+        rival = race.rivals.get(index)
+        other = index if rival is None else rival.leader
+        label = labels[index] if rival is None else f"{labels[index]} against {labels[other]}"
+        half, needed, words = math.inf, None, "not known yet whether it keeps the quality" if rule.max_loss else ""
+        if rival and rival.ratio and rival.ratio.low and rival.ratio.high and rule.within:
+            words = ""
+            half, away = math.log(rival.ratio.high / rival.ratio.low) / 2, abs(math.log(rival.ratio.value))
+            margin = max(away, math.log1p(rule.within) - away)
+            if race.looks > rule.at_least:  # the first interval is far wider than the noise
+                needed = max(race.looks + 1, math.ceil(race.looks * (half / margin) ** 2))
+            half = math.expm1(half)
+        ids = cells[index].cell_id, cells[other].cell_id
+        yield Progress(label, ids, race.looks, half, race.is_over, needed, rule, words)
+
+
+def _labels(request: GridRequest) -> list[str]:
+    axes = Matching([Measured(index, cell.axes) for index, cell in enumerate(request.cells)], {}).axes
+    return [configuration_label(cell.axes, axes) or request.workload for cell in request.cells]
+
+
+def _race_notes(race: Race, request: GridRequest) -> Iterator[str]:
+    """Yield what the reader of a report should know of a race: which configurations left it, and how it ended."""
+    rule, labels = request.rule, _labels(request)
+    if rule is None or not race.looks:
+        return
+    groups: dict[tuple[int, str], list[str]] = {}
+    for index, departure in race.left.items():
+        groups.setdefault((departure.repeats, departure.in_words(labels)), []).append(labels[index])
+    for (repeats, words), names in groups.items():
+        yield f"Left after {plural(repeats, 'repeat')}: {names_text(names)} ({words})"
+    near = [labels[index] for index in sorted(race.rivals)]
+    if race.is_over and near:
+        yield f"All that were left are shown to be within {percent(rule.within or 0.0)} of the best: {names_text(near)}"
+    elif race.looks >= rule.at_most and near:
+        yield f"Not told apart in {plural(race.looks, 'repeat')}, the most that were allowed: {names_text(near)}"
+    elif not race.is_over:
+        yield f"The best is not known yet after {plural(race.looks, 'repeat')}"
+
+
+def more_repeats(
+    best: Best, configurations: Sequence[Configuration], measured: Sequence[Measured]
+) -> MoreRepeats | None:
+    """Return about how many more repeats would decide which of the fastest is the best; None if more would not.
+
+    The report of more repeats allows for the look at these.
+    """
+    first, near = measured[best.configuration], best.indistinguishable
+    if next(iter(best.ratios), None) is not Criterion.FASTEST or best.verdict is not Verdict.UNDECIDED or not near:
+        return None
+    most = 0
+    for index in near:
+        estimate = compared(first, measured[index], TIME)
+        count = min(len(first.times), len(measured[index].times))
+        if estimate is None or estimate.alone or count < 2:  # more repeats say nothing of other machines
+            return None
+        looks = Stopping.of(REPEATED_LOOKS, count)
+        factor = (looks.paired if estimate.paired else looks.welch) / ALPHA
+        away = abs(estimate.value)
+        margin = max(away, EQUALLY_FAST - away)
+        needed = replace(estimate, alpha=estimate.alpha * factor).repeats_until(margin, count)
+        if needed is None:
+            return None
+        most = max(most, needed - count)
+    chosen = best.configuration, *near
+    seconds, prices = ([getattr(configurations[each], name) for each in chosen] for name in ("total_s", "total_price"))
+    others = [each for each in measured if each.job == first.job and each.times and each.index not in chosen]
+    return MoreRepeats(
+        chosen,
+        most,
+        most * len(chosen),
+        most * sum(seconds) if None not in seconds else None,
+        most * sum(prices) if None not in prices else None,
+        is_rest_decided=bool(others) and not best.unproven and all(len(each.times) > 1 for each in others),
+    )
 
 
 def _is_narrow(estimate: Estimate | None, rule: RepeatRule) -> Certainty:
@@ -142,8 +233,12 @@ def with_needed_repeats(attempts: Sequence[Run], request: GridRequest) -> GridRe
     return replace(request, cells=cells)
 
 
-def notes(measured: Sequence[Measured], matching: Matching, request: GridRequest) -> Iterator[str]:
+def notes(
+    measured: Sequence[Measured], matching: Matching, request: GridRequest, race: Race | None = None
+) -> Iterator[str]:
     """Yield what the reader of a report should know of its number of repeats."""
+    if race:
+        yield from _race_notes(race, request)
     if request.first_look:
         looks = f"Repeats were added after a report of {request.first_look}"
         yield f"{looks}: the intervals are wider, to allow for the repeated looks"

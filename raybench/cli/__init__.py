@@ -26,6 +26,7 @@ VERBS = {
     "run": "Run a command, with each combination of the values in its braces.",
     "grid": "Run the missing trials of a grid and print the comparison.",
     "plan": "Show the configurations of a grid: done, to run, skipped; time and price.",
+    "noise": "Run one configuration several times, and say what its noise hides.",
     "devices": "Show the devices and frameworks of this machine or a cluster.",
     "env": "List or build Python environments for other frameworks.",
     "data": "List or download data sets.",

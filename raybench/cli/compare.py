@@ -42,17 +42,6 @@ STATUSES = {"keep": 0, "discard": 4, "undecided": 5}
 """Exit status by decision."""
 
 
-def fraction(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
-    """Convert a percentage: `5%`, `5` and `0.5%` are 0.05, 0.05 and 0.005."""
-    try:
-        number = float(value.removesuffix("%")) if value else None
-    except ValueError:
-        number = -1.0
-    if number is not None and not 0 <= number < 1000:
-        raise click.BadParameter(f"{value!r} is not a percentage; write, for example, 5%")
-    return number if number is None else number / 100
-
-
 @click.command("compare", epilog=EPILOG)
 @click.argument("base")
 @click.argument("new")
@@ -61,7 +50,7 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 @opt.option(ReportOptions, "axis")
 @click.option(
     "--max-slowdown",
-    callback=fraction,
+    callback=opt.fraction,
     default="5%",
     show_default=True,
     metavar="PERCENT",
@@ -69,13 +58,13 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 )
 @click.option(
     "--max-slowdown-total",
-    callback=fraction,
+    callback=opt.fraction,
     metavar="PERCENT",
     help="The same of a whole run, with start-up and evaluation.  [default: that of --max-slowdown]",
 )
 @click.option(
     "--max-quality-loss",
-    callback=fraction,
+    callback=opt.fraction,
     metavar="PERCENT",
     help="The accepted loss of the metric; of an accuracy, in points.  [default: 1%]",
 )
@@ -182,7 +171,7 @@ def _kept(metrics: Sequence[str]) -> dict[str, float | None]:
     texts = [each.partition("=") for each in metrics]
     context = click.get_current_context()
     option = next(each for each in context.command.params if each.name == "metrics")
-    return {name.strip(): fraction(context, option, limit or None) for name, _, limit in texts}
+    return {name.strip(): opt.fraction(context, option, limit or None) for name, _, limit in texts}
 
 
 def _check_options(interleave: bool) -> None:
@@ -204,7 +193,7 @@ def _run_all(
     directions: Mapping[str, bool],
 ) -> int:
     """Run all versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
-    from raybench.config.values import VERDICT
+    from raybench.config.values import BEST, VERDICT
     from raybench.core.cell import ANCHOR, BASE, NEW
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
@@ -214,6 +203,8 @@ def _run_all(
     for source in sources:
         if not source.endswith((".yaml", ".yml")):
             raise UsageError(f"{source}: --interleave runs two grid files; two scripts: {TWO_SCRIPTS}")
+    if options.until == BEST:
+        raise UsageError(f"--until {BEST} is for one grid; to compare two versions use {VERDICT} or a percentage")
     for key, is_higher in (("lower_is_better", False), ("higher_is_better", True)):
         names = [name for name, value in directions.items() if value is is_higher]
         options = replace(options, set=(*options.set, *([f"{key}=[{', '.join(names)}]"] if names else ())))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from select import select
+from statistics import median
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -32,9 +35,11 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import error_line, flops_text, plural
 from raybench.datasets import DataSet
 from raybench.execution.progress import ProgressListener
+from raybench.monitoring.host import HostLoad
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
+from raybench.reporting.reproduction import before
 from raybench.reporting.words import metric_name, metric_text, rate_number, seconds_text
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
@@ -44,6 +49,8 @@ MAX_ERROR_CHARS = 300  # of an error in one line
 MAX_COMPARISONS = 6  # whose certainty is shown after a repeat
 LINE_INTERVAL_SECONDS = 10.0  # between two lines about epochs without a terminal
 MAX_BAR_COLUMNS = 44
+ANSWER_WITHIN_S, ASKED_WAIT_S = 20, 600  # for an answer, and for a quiet machine
+RECENT = 5  # trials by whose time, against the estimate, the time left is corrected
 
 HEADINGS: Mapping[str | None, str] = {
     TrialStatus.OOM: "Trial ran out of memory",
@@ -134,6 +141,7 @@ class Display(ProgressListener):
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, Cell] = {}
         self._estimator = Estimator()
+        self._paces: list[float] = []  # seconds of each trial ÷ those estimated before
         self._errors: set[str] = set()  # that were printed, each with its line of code
         self._ended: set[str] = set()  # without lost trials
         self._said: set[tuple[str, bool, bool]] = set()  # comparisons that are settled or out of reach
@@ -160,7 +168,7 @@ class Display(ProgressListener):
         done_text = f", {done:,} done before" if done else ""
         headline = f"{plan.spec.name}  {size_text(plan)}{done_text}"
         print_text(self._console, "  ·  ".join([headline, *hardware_texts(plan)]))
-        for line in notes(plan):
+        for line in (*before(plan, history), *notes(plan)):
             print_text(self._console, line, style="dim")
         if skipped:
             for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values()), awaited):
@@ -219,6 +227,17 @@ class Display(ProgressListener):
     def stopping(self) -> None:
         """Print what follows Ctrl-C, since ending the trials and Ray takes seconds."""
         print_text(self._console, "Stopping the running trials, then writing the report. Finished trials are kept.")
+
+    def seconds_to_wait(self, load: HostLoad) -> float:
+        """Ask on a terminal; without an answer the grid begins, as nobody may be there."""
+        if not (self._console.is_terminal and sys.stdin.isatty()):
+            return 0.0
+        question = (
+            f"Other programs use {load}, which makes times longer. Wait for at most {ASKED_WAIT_S // 60} min? [y/N]"
+        )
+        print_text(self._console, f"{question} (it begins in {ANSWER_WITHIN_S} s without an answer)")
+        answered, _, _ = select([sys.stdin], [], [], ANSWER_WITHIN_S)
+        return ASKED_WAIT_S if answered and sys.stdin.readline().strip().lower() in ("y", "yes") else 0.0
 
     def waiting(self, what: str) -> None:
         """Print what is awaited, and show it until the next event."""
@@ -301,6 +320,9 @@ class Display(ProgressListener):
         if event["status"] != TrialStatus.LOST:  # it runs again, now or by the same command
             self._ended.add(trial)
         attempt = self._history.attempts[trial, event["attempt"]]
+        expected_s = self._estimator.seconds(attempt.cell) if attempt.status == TrialStatus.COMPLETED else None
+        if expected_s and attempt.ledger:
+            self._paces.append(sum(attempt.ledger.values()) / expected_s)
         self._estimator.learn(attempt)
         remaining = f", {self.time_left()}" if self._waiting or self._running else ""
         count = f"   ({len(self._ended)}/{len(self._trials)}{remaining})"
@@ -340,6 +362,7 @@ class Display(ProgressListener):
         seconds = self._estimator.total_seconds(self._waiting.values())
         if seconds is None:
             return None
+        seconds *= median(self._paces[-RECENT:] or [1.0])  # a machine can be busier than in earlier trials
         now = time.monotonic()
         for running in self._running.values():
             if running.total_s is None:

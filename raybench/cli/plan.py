@@ -53,7 +53,9 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
     and costs are estimated from earlier trials of similar configurations. Nothing is started or downloaded.
     """
     from raybench import datasets
+    from raybench.analysis.analyze import Grid
     from raybench.analysis.measured import clock_text
+    from raybench.analysis.noise import saved_noise
     from raybench.cli.cell_table import (
         as_data,
         budget_line,
@@ -65,7 +67,9 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
         statuses,
     )
     from raybench.cli.console import page, print_columns, print_text
+    from raybench.cli.noise import shown_text
     from raybench.cli.report import write_file
+    from raybench.core.identity import NOISE
     from raybench.core.text import plural
     from raybench.execution.base import make_executor
     from raybench.planning.estimate import Estimator
@@ -73,9 +77,11 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
     from raybench.planning.plan import make_plan, notes, plan_warnings, request_of, skip_lines
     from raybench.planning.resume import done_on_other_machines, missing_work
     from raybench.reporting.report import json_text
-    from raybench.reporting.words import seconds_text
+    from raybench.reporting.words import certainty_sentences, seconds_text
     from raybench.results.folder import grid_folder
+    from raybench.results.grid_request import latest_request
     from raybench.results.history import GridHistory
+    from raybench.results.machines import as_requested
     from raybench.session import decided_work
 
     spec = requested_grid(source, options)
@@ -106,10 +112,19 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
         parts = [plural(len(later), "more trial"), f"about {seconds_text(seconds)}" if seconds else ""]
         parts.append(price_text(plan, later, estimator))
         known = "" if attempts else f"; how many is known after repeat {spec.rule.at_least}"
-        print_text(console, f"Up to {', '.join(filter(None, parts))}, until each ratio is certain{known}.")
+        end = "the best is known" if spec.rule.is_race else "each ratio is certain"
+        print_text(console, f"Up to {', '.join(filter(None, parts))}, until {end}{known}.")
         for each in progress:
             if each.tried >= spec.rule.at_least and not each.is_settled:
                 print_text(console, f"{each.in_words()}.")
+    if attempts and not todo and not spec.rule:
+        runs, request = as_requested(history, latest_request(history))
+        for line in certainty_sentences(Grid(runs, request or request_of(plan)).answer()):
+            print_text(console, line)
+    noise_history = GridHistory.read(grid_folder(options.folder, f"{spec.name}{NOISE}"))
+    if noise_history.attempts and (floor := saved_noise(noise_history)):
+        least = spec.least_repeats
+        print_text(console, f"By `raybench noise`, {plural(least, 'repeat')} would show {shown_text(floor, least)}.")
     if clock := clock_text(attempts):
         print_text(console, clock)
     for line in (*notes(plan), *skip_lines(plan, others), *budget_line(plan), *price_lines(plan, todo, estimator)):

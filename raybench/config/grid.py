@@ -25,6 +25,7 @@ from raybench.errors import UsageError
 from raybench.workloads import WorkloadInfo, read_workload
 
 MOST_LOOKS = 10  # most looks at the results for which intervals of repeated looks hold
+LEAST_OF_RACE = 3  # fewest repeats of a race: two runs in the same state of a machine say nothing of its noise
 
 
 def key(description: str, example: Any, default: Any = ...) -> Any:
@@ -57,12 +58,17 @@ class Repeats(Strict):
 
     until: v.Certainty | None = key(
         "A configuration needs no more repeats when the 95% interval of its ratio to the reference is at most ± this. "
-        "With `verdict`: when one is shown to be faster, or both to be equally fast within 5%.",
+        "With `verdict`: when one is shown to be faster, or both to be equally fast within 5%. With `best`: when it is "
+        "shown to be worse than another, and so until the best is known.",
         "5%",
         None,
     )
-    at_least: v.LeastRepeats = key("Fewest repeats of a configuration.", 4, 4)
+    at_least: v.LeastRepeats = key("Fewest repeats of a configuration; with `until: best`, 3 unless it is given.", 4, 4)
     at_most: v.Count = key("Most repeats of a configuration, with `until`.", 10, 10)
+    within: v.Percentage = key("With `until: best`: how close to the best the others may be in the end.", "2%", "2%")
+    best_by: Literal["time", "price"] = key(
+        "With `until: best`: whether the best is the fastest, or first to the target, or the cheapest.", "price", "time"
+    )
     machines: v.Count | None = key(
         "Number of machines of each model in a Ray cluster, the same for all configurations of it; without `until` and "
         "`at_least`, each runs a configuration once.",
@@ -74,6 +80,8 @@ class Repeats(Strict):
     def least(self) -> int:
         """The fewest repeats of a configuration."""
         asked = self.at_least if self.until or "at_least" in self.model_fields_set else 1
+        if self.until == v.BEST and "at_least" not in self.model_fields_set:
+            asked = LEAST_OF_RACE
         return max(asked, self.machines or 1)
 
     @model_validator(mode="after")
@@ -84,10 +92,13 @@ class Repeats(Strict):
             raise v.complaint("at_most needs `until`, such as `until: 5%`; use at_least")
         if self.machines and self.at_most < self.machines:
             raise v.complaint(f"at_most {self.at_most} is less than machines {self.machines}")
-        if self.at_most < self.at_least and self.until:
-            raise v.complaint(f"at_most {self.at_most} is less than at_least {self.at_least}")
-        if self.until == v.VERDICT and self.at_most > MOST_LOOKS:
-            raise v.complaint(f"the intervals of `until: verdict` hold for at_most: {MOST_LOOKS} or less")
+        least = self.least
+        if self.at_most < least and self.until:
+            raise v.complaint(f"at_most {self.at_most} is less than at_least {least}")
+        if self.until in (v.VERDICT, v.BEST) and self.at_most > MOST_LOOKS:
+            raise v.complaint(f"the intervals of `until: {self.until}` hold for at_most: {MOST_LOOKS} or less")
+        if self.until != v.BEST and (alone := {"within", "best_by"} & self.model_fields_set):
+            raise v.complaint(f"{min(alone)} needs `until: best`")
         return self
 
 
@@ -97,6 +108,10 @@ class Target(Strict):
     metric: v.Text = key("The metric, by its logged name.", "val/accuracy")
     at_least: float | None = key("Reached when the metric is this or more.", 0.94, None)
     at_most: float | None = key("Reached when the metric is this or less.", 0.1, None)
+    of: Literal["run", "mean"] = key(
+        "What has to reach it: each run, or the mean of runs of fixed length, by a one-sided test.", "mean", "run"
+    )
+    level: v.Percentage = key("The level of that test.", "5%", "1%")
 
     @model_validator(mode="after")
     def _one_bound(self) -> Target:
@@ -111,7 +126,8 @@ class Target(Strict):
 
     def plain(self) -> job.Target:
         """The target as plain values."""
-        return job.Target(**self.model_dump())
+        level = float(self.level[:-1]) / 100 if self.of == "mean" else None
+        return job.Target(self.metric, self.at_least, self.at_most, level)
 
 
 class Budget(Strict):
@@ -124,22 +140,32 @@ class Budget(Strict):
         "50kJ",
         None,
     )
+    tokens: v.Positive | None = key("Tokens that the training counts.", 1000000, None)
+    examples: v.Positive | None = key("Training examples.", 50000, None)
+    flops: v.Positive | None = key(
+        "FLOPs of the model, if `flops_per_token` or `flops_per_example` says what they are.", 1e15, None
+    )
     compile: Literal["included", "excluded"] = key(
         "Whether the time of compilation is part of a budget of time or price.", "excluded", "included"
     )
 
     @model_validator(mode="after")
     def _one_amount(self) -> Budget:
-        if [self.time, self.price, self.energy].count(None) != 2:
-            raise v.complaint("needs exactly one of time, price and energy")
-        if self.energy and self.compile == "excluded":
+        if len(self.amount) != 1:
+            raise v.complaint("needs exactly one of time, price, energy, tokens, examples and flops")
+        if not (self.time or self.price) and self.compile == "excluded":
             raise v.complaint("compile: excluded is for a budget of time or price; remove it")
         return self
 
     @property
     def amount(self) -> dict[str, float]:
         """What may be spent, by its name: `{"time": 300}`."""
-        return self.model_dump(include={"time", "price", "energy"}, exclude_none=True)
+        return self.model_dump(exclude={"compile"}, exclude_none=True)
+
+    @property
+    def is_of_work(self) -> bool:
+        """Whether it is of work, and not of time, price or energy."""
+        return not {*self.amount} & {"time", "price", "energy"}
 
 
 class CellSettings(Settings):
@@ -164,6 +190,10 @@ def _form_of_repeats(value: Any) -> str | None:
     if isinstance(value, (dict, Repeats)):
         return "<rule>"
     return "<number>" if isinstance(value, (int, float)) else None
+
+
+def _fraction(percentage: str) -> float:
+    return float(percentage[:-1]) / 100
 
 
 class GridSpec(CellSettings):
@@ -240,7 +270,10 @@ class GridSpec(CellSettings):
         {},
     )
     target: Target | None = key(
-        "The quality to reach; the report has the time to it.", {"metric": "val/accuracy", "at_least": 0.94}, None
+        "The quality to reach; the report has the time to it. With `of: mean`, the mean of runs of fixed length has to "
+        "reach it, by a one-sided test at `level` (1%).",
+        {"metric": "val/accuracy", "at_least": 0.94},
+        None,
     )
     metric: v.Text | None = key(
         "The metric of quality in tables and figures; by default the target's, else a command's first metric not of "
@@ -298,6 +331,7 @@ class GridSpec(CellSettings):
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _prices: PriceList = PrivateAttr(PriceList())
+    _largest: Mapping[str, int] = PrivateAttr(default_factory=dict)
     _where: Sequence[tuple[str, str]] = PrivateAttr(())
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 
@@ -353,10 +387,15 @@ class GridSpec(CellSettings):
     @property
     def rule(self) -> RepeatRule | None:
         """What decides the number of repeats; None if it is fixed."""
-        if isinstance(self.repeats, int) or not self.repeats.until:
+        repeats = self.repeats
+        if isinstance(repeats, int) or not repeats.until:
             return None
-        until = None if self.repeats.until == v.VERDICT else float(self.repeats.until[:-1]) / 100
-        return RepeatRule(self.repeats.least, self.repeats.at_most, until)
+        least = repeats.least
+        if repeats.until == v.BEST:
+            max_loss = _fraction(self.max_quality_loss) if "max_quality_loss" in self.model_fields_set else None
+            is_by_price = repeats.best_by == "price"
+            return RepeatRule(least, repeats.at_most, None, _fraction(repeats.within), is_by_price, max_loss)
+        return RepeatRule(least, repeats.at_most, None if repeats.until == v.VERDICT else _fraction(repeats.until))
 
     @property
     def most_repeats(self) -> int:

@@ -30,7 +30,7 @@ def trial_id(cell: str, repeat: int) -> str:
 
 SYNTHETIC = "-synthetic"  # suffix of the name of a synthetic data set
 
-SMOKE, INLINE, COMPARE = "~smoke", "~inline", "~compare"
+SMOKE, INLINE, COMPARE, NOISE = "~smoke", "~inline", "~compare", "~noise"
 """Suffixes of the names of grids, which no grid file can have: of a smoke run, of trials in the command's own process,
 and of a comparison of two versions."""
 

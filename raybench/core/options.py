@@ -119,10 +119,11 @@ class SharedOptions:
     )
     prices: str | Path | None = option(  # noqa: RUF009
         None,
-        "CSV of prices that replace the grid's: device (name, model or kind), price_per_hour; optional: source, date, "
-        "currency.",
+        "CSV of prices that replace the grid's: device (name, model or kind), price_per_hour; optional: instance, "
+        "devices, terms, source, date, currency.",
         metavar="FILE",
     )
+    terms: str = option("", "Terms of the prices, such as spot, of devices that have rows with these.", metavar="TERMS")
 
     @property
     def folder(self) -> Path:
@@ -159,7 +160,7 @@ class PlanOptions(SharedOptions):
     until: str | None = option(
         None,
         "Repeat 4 to 10 times, until each ratio is certain to ± this, such as 5%. With `verdict`, until one side is "
-        "shown to be faster, or both to be equally fast.",
+        "shown to be faster, or both to be equally fast. With `best`, only what is not shown to be worse is repeated.",
         metavar="PERCENT",
     )
     smoke: bool = option(
@@ -208,6 +209,20 @@ class GridOptions(PlanOptions):
         "them.",
         metavar="MINUTES",
         least=0,
+    )
+    spend: str | None = option(
+        None,
+        "Begin no trial that would make the trials of this command cost more, by the grid's prices, such as $20.",
+        metavar="AMOUNT",
+    )
+    within: str | None = option(
+        None, "Begin no trial that would not end in this time, by the mean of those so far, such as 2h.", metavar="TIME"
+    )
+    wait_for_quiet: str | None = option(
+        None,
+        "How long to wait, at most, until other programs leave the cores before the first trial, such as 10m. Without, "
+        "a terminal is asked.",
+        metavar="TIME",
     )
     these_machines: bool = option(False, THESE_MACHINES)
     checks: bool = option(
@@ -267,8 +282,26 @@ class ReportOptions(SharedOptions):
     metric: str = option("", "The metric of quality, instead of the grid's.", metavar="METRIC")
     target: str = option(
         "",
-        "The quality to reach, such as 'val/loss<=3.28'; 'mean val/loss<=3.28' also tests the mean of the runs.",
+        "The quality that each run has to reach, such as 'val/loss<=3.28', or the mean of runs of fixed length, by a "
+        "one-sided test: 'mean val/loss<=3.28 at 1%'.",
         metavar="METRIC<=X",
+    )
+    deadline: str = option(
+        "", "The cheapest of those whose runs take at most this, to the target if there is one.", metavar="3h"
+    )
+    spend_at_most: str = option(
+        "", "The fastest of those whose runs cost at most this; with a deadline, the cheapest.", metavar="AMOUNT"
+    )
+    weights: str | Mapping[str, float] = option(
+        "",
+        "Weights of workloads in the mean over several:",
+        usage="--weights vgg16=2,bert=1.",
+        python='{"vgg16": 2}.',
+        metavar="NAME=X,…",
+    )
+    runs_per_month: int | None = option(None, "Runs a month, for the price of a month.", metavar="N", least=1)
+    budget: str = option(
+        "", "The training time that every run had, such as 10m; the quality then decides.", metavar="TIME"
     )
     where: Mapping[str, Any] | Sequence[str] = option(
         (),

@@ -13,16 +13,27 @@ FEW_REPEATS, LOOKS = 10, (4, 6, 8, 10, 13, 16, 20)
 
 @dataclass(frozen=True)
 class RepeatRule:
-    """Repeats until each comparison of a configuration with its reference is certain.
+    """Repeats until each comparison of a configuration with its reference is certain, or until the best is known.
 
     Attributes:
         at_least, at_most: least and largest number of repeats.
         until: the half-width of the ratio's interval that is enough, such as 0.05; None: until there is a verdict.
+        within: of a race for the best: by how much those that are left may differ from it, such as 0.02.
+        by_price: whether the best is the cheapest.
+        max_loss: the loss of quality with which a configuration may be the best; None: any.
     """
 
     at_least: int
     at_most: int
     until: float | None = None
+    within: float | None = None
+    by_price: bool = False
+    max_loss: float | None = None
+
+    @property
+    def is_race(self) -> bool:
+        """Whether repeats are added until the best is known."""
+        return self.within is not None
 
     @property
     def half(self) -> float:
@@ -45,6 +56,7 @@ class Progress:
         half: half-width of the interval of the ratio, as a fraction; None without an interval.
         reached: whether that is certain enough.
         needed: about how many repeats are; None if not known.
+        remark: when and why a configuration left the race for the best, or cannot be compared yet; empty otherwise.
     """
 
     label: str
@@ -54,6 +66,7 @@ class Progress:
     reached: bool
     needed: int | None
     rule: RepeatRule
+    remark: str = ""
 
     @property
     def is_settled(self) -> bool:
@@ -64,10 +77,13 @@ class Progress:
     @property
     def is_out_of_reach(self) -> bool:
         """Whether the largest number of repeats is not enough, by what is known now."""
-        return not self.is_settled and (self.needed is None or self.needed > self.rule.at_most)
+        is_far = not self.rule.is_race if self.needed is None else self.needed > self.rule.at_most
+        return not self.is_settled and is_far
 
     def in_words(self, time: str = "") -> str:
         """Return a text such as `batch 32: ratio ±7%, about 3 more repeats, 2 min`."""
+        if self.remark:
+            return f"{self.label}: {self.remark}"
         if self.half is None:
             return f"{self.label}: no times to compare"
         until = "a decision" if self.rule.until is None else f"±{percent(self.rule.until)}"
@@ -77,6 +93,8 @@ class Progress:
         if self.tried >= self.rule.at_most:
             missed = f"{until} was not reached in" if self.rule.until else "undecided after"
             return f"{head}; {missed} {self.tried} repeats"
+        if self.needed is None and self.rule.is_race:
+            return head
         if self.needed is None or self.is_out_of_reach:
             many = f"about {round(self.needed, 2 - len(str(self.needed)))}" if self.needed else "more than 999"
             return f"{head}; {until} needs {many} repeats; the limit is {self.rule.at_most}"

@@ -24,9 +24,11 @@ from raybench.core.cell import COMMAND
 from raybench.core.events import OUTPUT, Event
 from raybench.core.job import Job
 from raybench.core.memory import oom_kills, size
+from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
 from raybench.datasets.paths import user_cache
+from raybench.devices.power_limit import PowerLimitError, power_limited
 from raybench.environments import clean_environ, link_package, own_environ
 from raybench.errors import ExecutionError
 from raybench.monitoring import Monitor
@@ -144,6 +146,15 @@ class ForkServer:
         The run conditions are monitored meanwhile; their summary is the event before the last. In the attempt's own
         journal it may follow the last, which the trial itself writes. Closing the iterator terminates the trial.
         """
+        watts = job.cell.device.power_limit
+        try:
+            with power_limited(None if watts is MISSING else watts, job.visible):
+                yield from self._monitored(job)
+        except PowerLimitError as error:
+            failure = {"type": "PowerLimitError", "message": str(error)}
+            yield self._end_event(job, TrialStatus.FAILED, failure, time.monotonic())
+
+    def _monitored(self, job: Job) -> Iterator[Event]:
         with Monitor(job) as audit, contextlib.closing(self._run(job, audit)) as stream:
             for event in stream:
                 audit.see(event)

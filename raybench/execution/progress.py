@@ -8,6 +8,7 @@ from pathlib import Path
 from raybench.core.events import Event
 from raybench.core.repeats import Progress
 from raybench.datasets import DataSet
+from raybench.monitoring.host import HostLoad
 from raybench.planning.plan import Plan, WorkItem
 from raybench.results.history import GridHistory
 
@@ -31,8 +32,12 @@ class ProgressListener:
     def more(self, progress: Sequence[Progress], todo: Sequence[WorkItem]) -> None:
         """A repeat has ended, and these trials follow."""
 
+    def seconds_to_wait(self, load: HostLoad) -> float:
+        """Return how long to wait, at most, for other programs that use the cores before the first trial."""
+        return 0.0
+
     def waiting(self, what: str) -> None:
-        """Nodes are awaited for a device."""
+        """Nodes are awaited for a device, or a quiet machine."""
 
     def checking(self, what: str) -> None:
         """A check is running before the trials that need it; `check_ended` marks its end."""

@@ -169,7 +169,7 @@ class Schedule:
         """Remove everything that waits; return its number."""
         self._more = tuple
         self.wanted.clear()
-        number = sum(map(len, self._waiting.values()))
+        number = self.waiting
         self._waiting.clear()
         return number
 
@@ -182,6 +182,16 @@ class Schedule:
         if self._running or not self._waiting:
             return False
         return all(map(self._is_stranded, self._waiting))
+
+    @property
+    def waiting(self) -> int:
+        """The number of trials that wait."""
+        return sum(map(len, self._waiting.values()))
+
+    @property
+    def running(self) -> int:
+        """The number of trials that run or are about to."""
+        return len(self._running) + len(self._ahead)
 
     @property
     def finished(self) -> bool:

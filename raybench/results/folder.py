@@ -26,6 +26,8 @@ from raybench.core.files import append_to
 
 ATTEMPTS, CHECKS, EXECUTIONS, TUNE = "attempts", "checks", "executions", "tune"
 
+ID = ".id"
+
 DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
 """Errors of msgspec for text that is not JSON, not UTF-8, nested too deeply, or of other types."""
 
@@ -51,10 +53,15 @@ def results_id(results: Path) -> str:
     Raises:
         OSError: it cannot be written.
     """
-    path = results / ".id"
-    if not path.is_file():
-        path.write_text(uuid4().hex[:12], encoding="ascii")
-    return path.read_text(encoding="ascii").strip()
+    if not (known := known_id(results)):
+        (results / ID).write_text(uuid4().hex[:12], encoding="ascii")
+    return known or known_id(results)
+
+
+def known_id(results: Path) -> str:
+    """The id of a results folder; empty if nothing was run for it."""
+    path = results / ID
+    return path.read_text(encoding="ascii").strip() if path.is_file() else ""
 
 
 def has_results(folder: Path) -> bool:

@@ -1,0 +1,109 @@
+"""Repeats until the best is known: which configurations stay in the race, and what the report says of the others."""
+
+import io
+import math
+import random
+
+import pytest
+from support.executors import DrawnTimes
+
+from raybench.analysis.race import race_of
+from raybench.cli.console import Terminal
+from raybench.cli.live import Display
+from raybench.config import load_grid
+from raybench.core.options import GridOptions
+from raybench.planning.plan import request_of
+from raybench.run import run_grid
+
+GRID = """
+name: drawn
+workload: train.py:train
+epochs: 2
+repeats: {until: best}
+axes: {device: [cpu], params.slower: [0, 1, 2, 30, 40]}
+"""
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """Runs a race of configurations that take so many percent longer, with noise of 1%."""
+    (tmp_path / "train.py").write_text("def train(trial, *, slower: int):\n    raise AssertionError('drawn')\n")
+
+    def run(changes=(), stop_after=None, view=None, failing=None, cv=0.01):
+        (tmp_path / "grid.yaml").write_text(GRID)
+
+        def draw(job):
+            slower = job.cell.params["slower"]
+            noise = random.Random(f"{slower} {job.repeat}").gauss(0, cv)
+            return None if slower == failing else math.exp(noise) * (1 + slower / 100)
+
+        options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False, keep_going=True)
+        executor = DrawnTimes(draw, stop_after=stop_after)
+        return run_grid(load_grid(tmp_path / "grid.yaml", changes), executor, view, options), executor.trials
+
+    return run
+
+
+def completed(outcome):
+    return [each.completed for each in outcome.report.answer.configurations]
+
+
+def notes(outcome):
+    return list(outcome.report.answer.status.repeats)
+
+
+def test_what_is_shown_to_be_slower_gets_no_more_repeats(drawn):
+    outcome, trials = drawn()
+    runs = completed(outcome)
+    assert runs[3:] == [3, 3] and max(runs[:3]) > 3 and sum(runs) == len(trials) == len(set(trials))
+    assert notes(outcome)[0] == "Left after 3 repeats: slower 30; slower 40 (shown to be slower than slower 0)"
+    last = outcome.report.answer.configurations[4]
+    assert last.ratio.high < 1, "the reported interval is the one by which it left"
+    assert not outcome.report.answer.status.is_stopped
+
+
+@pytest.mark.parametrize("moment", [7, 15, 17, 21])
+def test_stopped_race_goes_on_as_if_it_had_not_been(drawn, tmp_path, moment):
+    whole, trials = drawn()
+    (tmp_path / "results").rename(tmp_path / "whole")
+    _, first = drawn(stop_after=moment)
+    resumed, second = drawn()
+    assert first + second == trials and first
+    assert (notes(resumed), completed(resumed)) == (notes(whole), completed(whole))
+    assert drawn()[1] == []
+
+
+def test_race_ends_when_the_others_are_shown_to_be_near(drawn):
+    outcome, _ = drawn(["repeats.within=9%"])
+    assert max(completed(outcome)) < 10
+    assert notes(outcome)[-1] == "All that were left are shown to be within 9% of the best: slower 1; slower 2"
+
+
+def test_configuration_without_a_result_leaves(drawn):
+    outcome, _ = drawn(failing=40)
+    assert "Left after 3 repeats: slower 40 (without a result)" in notes(outcome)
+
+
+def test_cheapest_is_looked_for_by_price(drawn):
+    changes = [
+        "axes={device: [dear, cheap], params.slower: [0, 1]}",
+        "devices.dear={kind: cpu, price_per_hour: 5, threads: 1}",
+        "devices.cheap={kind: cpu, price_per_hour: 1, threads: 2}",
+    ]
+    by_price, _ = drawn([*changes, "repeats.best_by=price"])
+    assert completed(by_price)[:2] == [3, 3]
+    assert "more expensive than" in notes(by_price)[0] and max(completed(by_price)[2:]) > 3
+
+
+def test_display_says_what_left_and_what_is_open(drawn):
+    out = io.StringIO()
+    drawn(view=Display(Terminal(file=out, width=300)))
+    assert "slower 40: left after 3 repeats, shown to be slower than slower 0" in out.getvalue()
+    assert "slower 1 against slower 0: ratio ±" in out.getvalue()
+
+
+def test_decisions_use_only_the_repeats_so_far(drawn):
+    outcome, _ = drawn()
+    request, runs = request_of(outcome.plan), list(outcome.history.attempts.values())
+    races = [race_of([run for run in runs if run.repeat < repeats], request) for repeats in (3, 4, 10)]
+    assert [race.looks for race in races[:2]] == [3, 4] and races[2].left.items() >= races[0].left.items()
