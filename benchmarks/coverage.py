@@ -1,6 +1,6 @@
 """Coverage of the intervals of an answer, and claims on grids without any effect, by simulation.
 
-    python benchmarks/coverage.py [--draws 2000] [--seed 0] [--only NOISE]
+    python benchmarks/coverage.py [--draws 2000] [--seed 0] [--only NOISE] [--table price]
 
 Runs of made-up grids have log times with a known truth and one family of noise each. For every interval that an answer
 states (a configuration against its reference, an effect over matched sets, the best of several) it counts how often the
@@ -9,7 +9,8 @@ the best, differs significantly from its reference, or an effect depends on a di
 
 A table on scaling has the efficiency of several devices and the serial share. Two are of two configurations:
 the expected time to a target that some runs miss, where the truth is the time with restarts (or, if no run missed it,
-that of successes, as the report says), and differences of an accuracy.
+that of successes, as the report says), and differences of an accuracy. One on prices has the price of a configuration,
+and what is wrongly said to be slower and more expensive than another.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -29,9 +31,10 @@ from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, Try, with_candidates
 from raybench.analysis.over import LOOK_ALPHA, changes
-from raybench.analysis.ratios import cost_ratio, quality_difference
+from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_difference
 from raybench.analysis.scaling import serial_share
 from raybench.analysis.targets import expected, target_ratio
+from raybench.analysis.trade_off import trade_offs
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Array]
@@ -432,6 +435,40 @@ def _accuracies(
     return np.asarray(np.round((0.902 + 0.004 * side + noise(rng, runs, side)) * examples) / examples)
 
 
+def price_table(draws: int, seed: int) -> list[str]:
+    """Return lines with the coverage of a price, and claims that a configuration is slower and more expensive.
+
+    The log times of 6 configurations on 2 devices vary by 10% around each other, prices of the devices by 20%. A claim
+    is false if what is said to be better is not faster and cheaper in truth; found are those that are worse by 10%.
+    """
+    lines = [f"{'price, %':<24}{'n':>3}{'covered':>9}{'grids with a false claim':>26}{'worse by 10%, found':>21}"]
+    for (name, noise), repeats in product(FAMILIES.items(), (3, 5)):
+        rng, counts, found = np.random.default_rng(seed), Counts(), list[bool]()
+        grid = Grid((2, 3), differs=False)
+        # The price is that of typical runs, also of a machine that becomes slower.
+        shift = float(np.median([noise(rng, repeats, 6)[:, 0] for _ in range(2000)]))
+        for _ in range(draws):
+            grid.truth = rng.normal(0, 0.1, len(grid.points))
+            hour = np.repeat(np.exp(rng.normal(0, 0.2, 2)), 3)
+            measured = [
+                replace(e, price_per_hour=float(p)) for e, p in zip(grid.draw(rng, noise, repeats), hour, strict=True)
+            ]
+            price = priced(cost_summary(measured[0].times), measured[0].price_per_hour)
+            if price:
+                counts.add("price", price.low, price.high, grid.truth[0] + shift + math.log(hour[0] / 3600))
+            costs, (trade_off,) = grid.truth + np.log(hour), trade_offs(with_candidates(measured), "", {})
+            margins = {
+                (a, b): min(grid.truth[b] - grid.truth[a], costs[b] - costs[a])
+                for a, b in product(range(len(costs)), repeat=2)
+            }
+            counts.claims.append((any(margins[own, index] <= 0 for index, own in trade_off.beaten.items()), False))
+            worst = {b for (_, b), margin in margins.items() if margin > 0.1}
+            found += [index in trade_off.beaten for index in worst]
+        shown = 100 * counts.coverage("price"), 100 * counts.wrong_claims, 100 * float(np.mean(found))
+        lines.append(f"{name:<24}{repeats:>3}{shown[0]:>9.1f}{shown[1]:>26.1f}{shown[2]:>21.1f}")
+    return lines
+
+
 def nights_table(draws: int, seed: int) -> list[str]:
     """Return lines with the false alarms of a series of nights, and the nights until a slow-down is found."""
     rng = np.random.default_rng(seed)
@@ -462,12 +499,14 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="a kind of noise, such as 'unequal noise 1:6'")
+    parser.add_argument("--table", default="", help="one table alone, such as price")
     arguments = parser.parse_args()
     options = arguments.draws, arguments.seed
     if arguments.only:
         print("\n".join([*coverage_table(*options, only=arguments.only), *null_table(*options, only=arguments.only)]))
         return
-    for table in (coverage_table, null_table, target_table, scaling_table, quality_table, nights_table):
+    tables = (coverage_table, null_table, target_table, scaling_table, quality_table, price_table, nights_table)
+    for table in (each for each in tables if each.__name__.startswith(arguments.table)):
         print("\n".join(table(*options)), "\n")
 
 

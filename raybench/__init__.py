@@ -14,6 +14,13 @@ The same is available in a shell: `raybench grid FILE`, `raybench report FILE`.
 
 from __future__ import annotations
 
+import signal
+import sys
+
+# Ctrl-C while the command loads ends it without a traceback; `raybench.cli.main` then takes it.
+if sys.argv[:1] and sys.argv[0].endswith("/raybench") and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

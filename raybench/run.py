@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raybench import datasets
 from raybench.analysis.compare import Limits
 from raybench.config import GridSpec
 from raybench.core.options import NO_STORE, GridOptions
+from raybench.core.settings import LARGEST
 from raybench.core.status import TrialStatus
 from raybench.execution.base import Executor
 from raybench.execution.progress import ProgressListener
+from raybench.planning.largest import MOST, with_largest
+from raybench.planning.node import Node
 from raybench.planning.plan import Plan, make_plan
+from raybench.planning.resolve import data_of
 from raybench.planning.resume import missing_work
 from raybench.reporting.report import Report
 from raybench.results.folder import grid_folder
@@ -83,36 +87,56 @@ def run_grid(
         ExecutionError: the executor cannot run the trials on the machines.
         ResultsError: the results folder can no longer be written.
     """
-    options = options or GridOptions()
-    view = view or ProgressListener()
+    with closing(executor):
+        return _run(spec, executor, view or ProgressListener(), options or GridOptions(), limits)
+
+
+def _run(
+    spec: GridSpec, executor: Executor, view: ProgressListener, options: GridOptions, limits: Limits | None
+) -> Outcome:
     store = None
     if options.tracking not in (None, NO_STORE):
         store = resolve(options.folder, options.tracking, spec.tracking_uri)
     root = datasets.data_root()
     folder = grid_folder(options.folder, spec.name)
-    with closing(executor):
-        if not folder.exists():  # otherwise there may be nothing to run
-            executor.prepare()
-        nodes = executor.nodes(spec.environments)
-        plan = make_plan(spec, nodes, root)
-        if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
-            plan = make_plan(spec, nodes, root)  # now with the digest of the data
-        with locked(options.folder, f"the grid {spec.name}"):
-            history = GridHistory.read(folder)
-            with writing(folder):
-                history.close_lost()
-            session = Session(plan, root, store, history, options, executor, view, limits)
-            session.run(missing_work(plan, history, options.retry, options.rerun))
-            counted = latest(as_requested(history, session.request)[0])
-            planned = [trial.trial_id for trial in plan.trials]
-            return Outcome(
-                plan=plan,
-                latest={trial: counted[trial] for trial in planned if trial in counted},
-                report=session.report(),
-                ran=session.ran,
-                ended=session.ended,
-                history=history,
-                store=store,
-                interrupted=session.interrupted,
-                warnings=tuple(session.warnings),
-            )
+    if not folder.exists():  # otherwise there may be nothing to run
+        executor.prepare()
+    nodes = executor.nodes(spec.environments)
+    if LARGEST in spec.axes.get("batch_size", ()):
+        spec = _with_largest(spec, nodes, executor, view, options)
+    plan = make_plan(spec, nodes, root)
+    if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
+        plan = make_plan(spec, nodes, root)  # now with the digest of the data
+    with locked(options.folder, f"the grid {spec.name}"):
+        history = GridHistory.read(folder)
+        with writing(folder):
+            history.close_lost()
+        session = Session(plan, root, store, history, options, executor, view, limits)
+        session.run(missing_work(plan, history, options.retry, options.rerun))
+        counted = latest(as_requested(history, session.request)[0])
+        planned = [trial.trial_id for trial in plan.trials]
+        return Outcome(
+            plan=plan,
+            latest={trial: counted[trial] for trial in planned if trial in counted},
+            report=session.report(),
+            ran=session.ran,
+            ended=session.ended,
+            history=history,
+            store=store,
+            interrupted=session.interrupted,
+            warnings=tuple(session.warnings),
+        )
+
+
+def _with_largest(
+    spec: GridSpec, nodes: list[Node], executor: Executor, view: ProgressListener, options: GridOptions
+) -> GridSpec:
+    """Look for the largest batch of each configuration that asks for it, in trials of a grid of their own."""
+    own = replace(options, checks=False, report=False, tracking=None, retry=(), keep_going=True)
+    info = spec.read_workload()
+    _, examples = data_of(info, datasets.data_root())
+
+    def probe(grid: GridSpec) -> Mapping[str, Run]:
+        return _run(grid, executor, ProgressListener(), own, None).latest
+
+    return with_largest(spec, nodes, probe, view.waiting, examples.get("train") or MOST)

@@ -41,6 +41,7 @@ from raybench.planning.resume import missing_work
 from raybench.planning.spending import Spending, seconds_of
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
+from raybench.reporting.reproduction import after
 from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, add_event, attempt_folder, event_files, has_end, results_id
 from raybench.results.grid_request import GridRequest, first_look, latest_request
@@ -262,7 +263,12 @@ class Session:
         """Record the request of this execution, before its first trial."""
         request = self._request
         execution = self._execution = Execution.begin(
-            self._origin, request.text, request.to_json(), self._options.rerun, self._history.executions
+            self._origin,
+            request.text,
+            request.to_json(),
+            self._options.rerun,
+            self._history.executions,
+            self._plan.workload.folder or str((self._plan.spec.source_path or Path("grid")).parent),
         )
         with writing(self._folder):
             execution.write(self._folder)
@@ -381,7 +387,9 @@ class Session:
         if self._report is None:
             attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
             checks = history_warnings(self._history)
-            self._report = from_attempts(attempts, request or self._request, warnings=checks)
+            executions = self._history.executions
+            made = from_attempts(attempts, request or self._request, warnings=checks, executions=executions)
+            self._report = replace(made, reproduction=list(after(self._history)))
         self._report = with_warnings(self._report, self.warnings)
         return self._report
 

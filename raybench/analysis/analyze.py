@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, RunResult, Status, Summary, ToTarget
-from raybench.analysis.best import best, ranking
+from raybench.analysis.best import Scale, best, best_of_devices, ranking, scales
 from raybench.analysis.effects import effects
 from raybench.analysis.findings.conditions import others_load
 from raybench.analysis.findings.finding import View, findings
@@ -28,15 +28,20 @@ from raybench.analysis.measured import (
     measure_all,
     seconds_per_unit,
 )
+from raybench.analysis.of_mean import means
 from raybench.analysis.race import race_of
-from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, quality_summary
+from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
+from raybench.analysis.trade_off import trade_offs
 from raybench.analysis.trust import with_trust
 from raybench.analysis.until import more_repeats, notes, with_needed_repeats
+from raybench.analysis.workloads import over_workloads
+from raybench.core.cell import Cell
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.labels import configuration_label
 from raybench.core.ledger import TRAINING
+from raybench.core.settings import LARGEST
 from raybench.core.status import TrialStatus
 from raybench.core.text import error_line
 from raybench.datasets import is_synthetic
@@ -74,6 +79,9 @@ class Grid:
         self.request = with_needed_repeats(runs, request)
         self.measured, self.unit = measure_all(runs, self.request)
         self.target = as_fraction(request.target)
+        self.means = tuple(means(self.measured, self.target))
+        missing = {each.configuration for each in self.means if not each.is_reached}
+        self.measured = [replace(each, misses=each.index in missing) for each in self.measured]
         names = dict.fromkeys(name for each in self.measured for name in each.qualities)
         self.metric = main_metric(names, request.metric)
         wanted = self.metric, self.target.metric if self.target else ""
@@ -88,8 +96,16 @@ class Grid:
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
 
-    def answer(self, warnings: Iterable[str] = ()) -> Answer:
-        """Return the answer to its question, with what else the user should know, such as results of checks."""
+    def scale(self, configurations: Sequence[Measured]) -> Scale | None:
+        """Return the criterion that decides between configurations; None if nothing shows which is better."""
+        return next(iter(scales(configurations, self.metric, self._quality_sign)), None)
+
+    def answer(self, warnings: Iterable[str] = (), weights: Mapping[str, float] | None = None) -> Answer:
+        """Return the answer to its question, with what else the user should know, such as results of checks.
+
+        Args:
+            weights: of workloads in a mean over several.
+        """
         request, measured, matching, metric = self.request, self.measured, self.matching, self.metric
         configurations = [self._configuration(each) for each in measured]
         ranks = Counter[str]()
@@ -118,6 +134,10 @@ class Grid:
             configurations=tuple(configurations),
             ranking=tuple(self._order),
             best=tuple(bests),
+            of_devices=tuple(best_of_devices(measured, metric, self._quality_sign)) if is_result else (),
+            over_workloads=tuple(over_workloads(measured, named, metric, weights or {})) if is_result else (),
+            weights=weights or {},
+            trade_offs=tuple(trade_offs(measured, metric, named)) if is_result and self._quality_sign is None else (),
             effects=made_effects,
             scalings=tuple(scalings(measured, matching, made_effects)),
             more_repeats=more_repeats(bests[0], configurations, measured) if bests and not request.rule else None,
@@ -128,6 +148,7 @@ class Grid:
             metric=metric,
             synthetic_data=next((name.removesuffix(SYNTHETIC) for name in data if is_synthetic(name)), ""),
             target=self.target,
+            means=self.means,
             budget=request.budget,
             excludes_compilation=any((cell.content.budget or {}).get("compile") is False for cell in request.cells),
             description=request.description,
@@ -150,7 +171,7 @@ class Grid:
             replace(each, low=None, high=None) if each and name in own.alike else each
             for name, each in ((self.metric, summary), (TIME, seconds))
         )
-        total_s = _median(run.total_s for run in runs)
+        total_s = _median(map(_whole_s, runs))
         used = [run.utilization for run in runs if run.utilization]
         problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
         content = next((run.cell for run in own.attempts if run.cell), cell.content)
@@ -160,7 +181,7 @@ class Grid:
         return Configuration(
             index=own.index,
             cell_id=cell.cell_id,
-            label=configuration_label(cell.axes, self.matching.axes) or workload,
+            label=configuration_label(_with_number(cell.axes, content), self.matching.axes) or workload,
             axes=cell.axes,
             workload=workload,
             reference=reference,
@@ -180,7 +201,7 @@ class Grid:
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
             total_price=price_of(total_s, cell.price_per_hour),
-            price=price_of(seconds.value if seconds else None, cell.price_per_hour),
+            price=priced(seconds, cell.price_per_hour),
             energy_j=joules.value if (joules := cost_summary(own.energies)) else None,
             communication=_median(run.communication for run in runs),
             medians={
@@ -189,17 +210,18 @@ class Grid:
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
             ratio=cost_ratio(own, other) if other else None,
             quality_difference=quality_difference(own, other, self.metric) if other else None,
-            to_target=self._to_target(own, other) if self.target else None,
+            to_target=self._to_target(own, other) if self.target and not self.means else None,
         )
 
     def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
         seconds, joules = expected(own.tries), expected(own.tries, ENERGY_TO_TARGET)
+        total = Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None
         return ToTarget(
             reached=sum(each.reached for each in own.tries),
             tried=len(own.tries),
             success_s=seconds.success if seconds else None,
-            expected=Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None,
-            price=price_of(seconds.value if seconds else None, own.price_per_hour),
+            expected=total,
+            price=priced(total, own.price_per_hour),
             energy_j=joules.value if joules else None,
             ratio=target_ratio(own, other) if other else None,
         )
@@ -222,7 +244,18 @@ class Grid:
     def _run(self, run: Run, own: Measured) -> RunResult:
         to_target_s = training_s(run.epochs_to(self.target))
         seconds = seconds_per_unit(run, self.unit, own.is_changing)
-        return RunResult(run.trial, seconds, to_target_s, partial(_curve, run))
+        return RunResult(run.trial, seconds, to_target_s, _whole_s(run), partial(_curve, run))
+
+
+def _whole_s(run: Run) -> float | None:
+    """Return the wall time of a run, or that of its training if that is all that is known."""
+    return run.epochs_s if run.total_s is None else run.total_s
+
+
+def _with_number(axes: Mapping[str, Any], content: Cell) -> Mapping[str, Any]:
+    """Return the values of a configuration on the axes, with the number of the largest batch."""
+    is_largest = axes.get("batch_size") == LARGEST
+    return {**axes, "batch_size": f"{LARGEST} ({content.settings.batch_size})"} if is_largest else axes
 
 
 def _curve(run: Run, metric: str) -> Curve:

@@ -166,7 +166,7 @@ class ToTarget:
     tried: int
     success_s: float | None = None
     expected: Summary | None = None
-    price: float | None = None
+    price: Summary | None = None
     energy_j: float | None = None
     ratio: Ratio | None = None
 
@@ -196,6 +196,7 @@ class RunResult:
     Attributes:
         trial: the id of its trial.
         seconds, to_target_s: median steady time per unit of work, and time to the target; None if unknown.
+        total_s: wall time of the whole run, or its training if that is all that is known.
         curve: makes the learning curve of a metric: number, training seconds since the start, and metric of each epoch
             that logged it. Most runs of a large grid are in no figure of learning curves.
     """
@@ -203,6 +204,7 @@ class RunResult:
     trial: str
     seconds: float | None
     to_target_s: float | None
+    total_s: float | None = None
     curve: Callable[[str], Curve] = field(default=lambda _: (), repr=False, compare=False)
 
 
@@ -224,7 +226,8 @@ class Configuration:
         seconds: steady time per unit of work; None if unknown.
         rate: `Unit.counted` per second, such as tokens per second; None if nothing is counted.
         run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
-        total_s, total_price: wall time and price of a whole run, median over runs; None if unknown.
+        total_s, total_price: wall time and price of a whole run, or of its training if that is all that is known,
+            median over runs; None if unknown.
         ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
         quality, metrics: the metric of quality and every metric after training, means over runs.
         quality_difference: quality minus that of the reference.
@@ -267,7 +270,7 @@ class Configuration:
     hardware: str = ""
     price_per_hour: float | None = None
     price_source: str = ""
-    price: float | None = None
+    price: Summary | None = None
     total_price: float | None = None
     energy_j: float | None = None
     mfu: Mfu | None = None
@@ -420,6 +423,105 @@ class Best:
 
 
 @dataclass(frozen=True)
+class OverWorkloads:
+    """The best of a device in each workload, relative to those of the first device.
+
+    Attributes:
+        device, other: the names of both.
+        speed: weighted geometric mean over the workloads; above 1 is faster.
+        ratios: by workload.
+        price: the same of prices, above 1 is cheaper; None if a price is not known, or is 0.
+        faster_on: workloads on which it is faster than the device that is the fastest over all of them.
+    """
+
+    device: str
+    other: str
+    speed: Ratio
+    ratios: Mapping[str, Ratio]
+    price: Ratio | None = None
+    faster_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BestOfDevice:
+    """The best configuration of a device.
+
+    Attributes:
+        configuration: its index.
+        close: indices of other configurations of the device that are not shown to be worse, best first.
+        of: number of its configurations with a result.
+        is_certain: whether the others are shown to be worse; None with one configuration, or one run each.
+    """
+
+    configuration: int
+    close: tuple[int, ...] = ()
+    of: int = 1
+    is_certain: bool | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A configuration that no other beats in both time and price, and how it differs from the next cheaper one.
+
+    Attributes:
+        configuration, other: its index, and that of the next cheaper one; None for the cheapest.
+        speed, price: relative to `other`; the price is below 1, as it is more expensive. None if either is free.
+        quality: quality minus that of `other`.
+        as_fast: indices of more expensive configurations that are not shown to be faster.
+    """
+
+    configuration: int
+    other: int | None = None
+    speed: Ratio | None = None
+    price: Ratio | None = None
+    quality: Difference | None = None
+    as_fast: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """Time and price together, to the target or of a unit of work.
+
+    Attributes:
+        steps: from the cheapest to the fastest.
+        cheapest, fastest: indices of the configurations with the least price and time in these runs.
+        speed, price: of the fastest relative to the cheapest, and of the cheapest relative to the fastest.
+        beaten: by the index of each configuration that is shown to be slower and more expensive, what beats it.
+        holds_if_no_miss: whether that is shown of successful runs only, as in `Ratio`.
+        workload: as for `Best`.
+    """
+
+    steps: tuple[Step, ...]
+    cheapest: int
+    fastest: int
+    speed: Ratio | None = None
+    price: Ratio | None = None
+    beaten: Mapping[int, int] = field(default_factory=dict)
+    holds_if_no_miss: bool = False
+    workload: str = ""
+
+
+@dataclass(frozen=True)
+class Within:
+    """The choice within a deadline and what may be spent.
+
+    Attributes:
+        configuration: index of the cheapest of those within both or, without a deadline, of the fastest; None if there
+            is none, and `nearest` is then the one that misses it by least.
+        of: number of configurations within both.
+        runs_within, runs: its runs that were within both, and all.
+        workload: as for `Best`.
+    """
+
+    configuration: int | None
+    nearest: int
+    of: int = 0
+    runs_within: int = 0
+    runs: int = 0
+    workload: str = ""
+
+
+@dataclass(frozen=True)
 class MoreRepeats:
     """What it would take to decide between the best configuration and those that are not told apart from it.
 
@@ -532,6 +634,7 @@ class TargetMean:
     """The mean of the runs of a configuration against the target.
 
     Attributes:
+        alone: number of the runs whose own value reaches it.
         p: of a one-sided t-test against a mean at the bound; None without an interval.
         is_shown: whether the test shows that the mean of all such runs reaches it.
     """
@@ -539,6 +642,7 @@ class TargetMean:
     configuration: int
     mean: float
     runs: int
+    alone: int
     is_reached: bool
     p: float | None
     is_shown: bool
@@ -564,10 +668,17 @@ class Answer:
         ranking: indices of configurations with a time, best first (by workload, if there are several).
         best: the sentences at the top, in order: quality at a budget, fastest or first to the target, cheapest, least
             energy.
+        of_devices: the best configuration of each device, best first, if a device has several; else empty.
+        over_workloads: each device over several workloads, the fastest first; empty with one workload or device.
+        weights: of workloads in it, by name; 1 of others.
+        trade_offs: time and price together, by workload; empty without prices.
+        deadline_s, spend_at_most: what a run, to the target if there is one, may take and cost; None if not asked.
+        within: the choice within these, by workload.
+        runs_per_month: for prices per month; None if not asked.
         effects: rows of the table of effects, largest effect first.
         scalings: of the axes that are amounts of hardware.
         more_repeats: what would decide the best, if that is open; None otherwise, or if it is not known.
-        means: the mean of the runs of each configuration against the target, if that was asked.
+        means: of each configuration, if the mean of the runs has to reach the target.
         clock: what an epoch of a command is, with the start-up that is left out, as a sentence; empty without commands.
         machine_speeds: the machines of its runs, the slowest first; those with several models are several.
         these_machines: whether intervals are about these machines, and not about their models of device.
@@ -599,5 +710,13 @@ class Answer:
     description: str = ""
     clock: str = ""
     means: tuple[TargetMean, ...] = ()
+    of_devices: tuple[BestOfDevice, ...] = ()
+    over_workloads: tuple[OverWorkloads, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+    trade_offs: tuple[TradeOff, ...] = ()
+    deadline_s: float | None = None
+    spend_at_most: float | None = None
+    within: tuple[Within, ...] = ()
+    runs_per_month: float | None = None
     currency: str = "USD"
     max_quality_loss: float = 0.01

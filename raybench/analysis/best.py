@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from raybench.analysis.answer import LARGE_DIFFERENCE, Best, Criterion, Difference, Ratio, Verdict
+from raybench.analysis.answer import LARGE_DIFFERENCE, Best, BestOfDevice, Criterion, Difference, Ratio, Verdict
 from raybench.analysis.intervals import additive_means
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured
 from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, quality_difference, unlike
 from raybench.analysis.targets import expected, target_ratio
+from raybench.core.text import format_value
 from raybench.results.run_table import price_of
 
 
@@ -87,9 +88,32 @@ def best(
     return made
 
 
+def best_of_devices(
+    configurations: Sequence[Measured], metric: str, quality_sign: int | None = None
+) -> list[BestOfDevice]:
+    """Return the best configuration of each device and job by the first criterion; none if no device has several."""
+    made: list[BestOfDevice] = []
+    for job in dict.fromkeys(each.job for each in configurations):
+        own = [each for each in configurations if each.job == job]
+        scale = next(iter(scales(own, metric, quality_sign)), None)
+        if scale is None:
+            continue
+        groups: dict[str, list[int]] = {}
+        for index in sorted(scale.costs, key=lambda index: scale.costs[index]):
+            groups.setdefault(format_value(configurations[index].axes.get("device")), []).append(index)
+        for first, *others in groups.values() if len(groups) > 1 else ():
+            pairs = {index: scale.compare(configurations[first], configurations[index]) for index in others}
+            known = {index: found for index, found in pairs.items() if found and found.has_interval}
+            close = tuple(index for index, found in known.items() if not found.is_significant)
+            is_certain = not close if others and len(known) == len(others) else None
+            made.append(BestOfDevice(first, close, 1 + len(others), is_certain))
+    return made if any(each.of > 1 for each in made) else []
+
+
 def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: int | None = None) -> list[Scale]:
     """Return the criteria that the runs of one job allow."""
     made: list[Scale] = []
+    configurations = [each for each in configurations if not each.misses] or configurations
     if quality_sign == 0 or (quality_sign and len({each.scales.get(metric) for each in configurations}) > 1):
         return made
     samples = {each.index: own for each in configurations if (own := each.qualities.get(metric))}

@@ -17,7 +17,7 @@ import msgspec
 from raybench.analysis.analyze import Grid, error_text
 from raybench.analysis.answer import Caution, Difference, Ratio, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
-from raybench.analysis.findings.conditions import others_load
+from raybench.analysis.findings.conditions import others_load, slow_runs
 from raybench.analysis.intervals import ALPHA, LEAST_PAIRED, Estimate, Sample, difference, quantile
 from raybench.analysis.machines import effect
 from raybench.analysis.matching import Matching
@@ -70,6 +70,12 @@ _SAME_JOB = {
     "data set": ("data.name", "data.digest"),
 }
 """Fields of a cell that are no change of a version; a faster device or easier data would hide a slower one."""
+
+LEAST_GAP_S = 0.05
+"""Seconds that may pass between the dates of a run beyond those of its own clock, which a system corrects in steps."""
+
+MORE_CORES = 1.2
+"""How many times as many cores as threads a version may keep busy; another thread may log or wait."""
 
 NOISY = 0.6
 """Noise of a run, in parts of the limit, from which more than the usual number of repeats is worth its time."""
@@ -229,7 +235,7 @@ def as_versions(base: Source, new: Source, anchor: Source | None = None) -> Sour
     """
     sources = [(BASE, base), *([(ANCHOR, anchor)] if anchor else []), (NEW, new)]
     runs, request = as_one_grid(VERSION_AXIS, sources)
-    asked = {name: getattr(base[1], name) for name in ("target", "budget", "metric", "unit")}
+    asked = {name: getattr(base[1], name) for name in ("target", "budget", "metric", "unit", "higher_is_better")}
     return runs, replace(request, baseline={VERSION_AXIS: BASE}, **asked)
 
 
@@ -419,9 +425,13 @@ class _Judge:
         sides = base.completed, new.completed
         for what, leaves in _SAME_JOB.items():
             values = [{_values(run, leaves) for run in side} for side in sides]
-            if all(map(all, values)) and values[0] != values[1]:
-                texts = [join_words(sorted(each)) for each in values]
+            if values[0] != values[1]:
+                texts = [join_words(sorted(text or "not known" for text in each)) for each in values]
                 return f"{what} of base: {texts[0]}; of new: {texts[1]}"
+        hosts = [{run.machine_name for run in side} - {""} for side in sides]
+        if all(hosts) and not hosts[0] & hosts[1] and not any(run.cell.device.model for side in sides for run in side):
+            texts = [join_words(sorted(each)) for each in hosts]
+            return f"runs of base are from {texts[0]}, those of new from {texts[1]}, of which no hardware is known"
         for name in base.scales.keys() & new.scales.keys():
             if base.scales[name] != new.scales[name]:
                 percent, fraction = ("base", "new") if base.scales[name] > new.scales[name] else ("new", "base")
@@ -439,7 +449,8 @@ class _Judge:
         remedy = "versions of different length are compared only with a target or a budget"
         epochs = [{len(run.epochs) for run in side} for side in sides]
         if epochs[0] != epochs[1]:
-            texts = [plural(max(each), "epoch") for each in epochs]
+            texts = [join_words([str(count) for count in sorted(each)]) for each in epochs]
+            texts = [f"{text} epoch{'s' * (text != '1')}" for text in texts]
             return f"runs of base have {texts[0]}, those of new {texts[1]}; {remedy}"
         units = set.union(*({*run.epochs.counted} for side in sides for run in side)) or {"steps"}
         for unit in units:
@@ -603,6 +614,18 @@ def _has_walls(measured: Measured) -> bool:
     return all(run.wall for run in measured.completed)
 
 
+def _cores(measured: Measured) -> float:
+    """Return the cores that the median run kept busy in its steady epochs; 0 if that is not known."""
+    known = [(run.steady_cpu_s, run.steady_s) for run in measured.completed]
+    return median([cpu_s / seconds if cpu_s and seconds else 0.0 for cpu_s, seconds in known] or [0.0])
+
+
+def _is_cut(run: Run) -> bool:
+    """Return whether a run's own clock counts less time than passed between the dates of its start and its end."""
+    start, end = run.span
+    return bool(run.wall and start and end and end - start > SAME_WORK * run.wall + LEAST_GAP_S)
+
+
 def _epochs_s(run: Run) -> float:
     """Return the seconds of all epochs, with evaluation and compilation."""
     return sum(sum(ledger.values()) for epoch in run.epochs if (ledger := epoch.ledger))
@@ -648,6 +671,14 @@ def _doubt(base: Measured, new: Measured) -> str:
         return "no time of the whole run of new is known, unlike those of base"
     if any(run.wall and _epochs_s(run) > SAME_WORK * run.wall for run in new.completed):
         return "a run of new took less time as a whole than its epochs"
+    if any(map(_is_cut, new.completed)) and not any(map(_is_cut, base.completed)):
+        return "the own clock of a run of new counts less time than passed between its start and its end"
+    cores, threads = [_cores(side) for side in (base, new)], base.completed[0].cell.device.threads
+    if isinstance(threads, int) and cores[0] <= threads * MORE_CORES < cores[1]:
+        return f"new computed on {cores[1]:.1f} cores, with {plural(threads, 'thread')}"
+    slow = [[run.repeat for runs, _ in slow_runs(side.completed, ()) for run in runs] for side in (base, new)]
+    if slow[1] == [0] and slow[0] != [0]:
+        return "the first run of new was slower than all others, which may have used what it left, such as a cache"
     repeats = [{run.repeat for run in side.attempts} for side in (base, new)]
     gaps = sorted(repeat + 1 for repeat in repeats[0] - repeats[1] if repeat < max(repeats[1]))
     return f"repeat {join_words(list(map(str, gaps)))} of new is missing, which base has" if gaps else ""
@@ -665,7 +696,7 @@ def _by_misses(change: Change, base: Measured, new: Measured) -> Change:
 def _misses(measured: Measured) -> tuple[int, int]:
     """Return the number of runs that did not complete or reach the target, and that of all."""
     missed = {(each.sample.repeat, each.sample.host) for each in measured.tries if not each.reached}
-    ended = measured.ended
+    ended = [*measured.ended, *measured.killed]
     failed = (run.status != TrialStatus.COMPLETED or (run.repeat, run.machine_name) in missed for run in ended)
     return sum(failed), len(ended)
 
@@ -674,6 +705,7 @@ def _ending(new: Measured | None) -> str:
     """Return why a run of a configuration of the new version did not complete."""
     if new is None:
         return "new has no such configuration"
-    if (ended := next((run for run in new.attempts if run.status != TrialStatus.COMPLETED), None)) is None:
+    runs = (run for run in (*new.attempts, *new.killed) if run.status != TrialStatus.COMPLETED)
+    if (ended := next(runs, None)) is None:
         return "none of its runs was started"
     return ": ".join(filter(None, (str(ended.status or "unfinished"), error_text(ended))))

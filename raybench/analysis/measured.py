@@ -25,7 +25,7 @@ from raybench.core.job import Target
 from raybench.core.labels import configuration_label
 from raybench.core.origin import Origin
 from raybench.core.settings import MISSING, PARAM
-from raybench.core.status import TrialStatus
+from raybench.core.status import KILLED, TrialStatus
 from raybench.devices import hardware_key
 from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.metrics import PERCENT, percent_scale
@@ -115,12 +115,14 @@ class Measured:
         price_per_hour: price of its device.
         roundings: variance of a log time (`TIME`) due to the rounding of its source, and of each metric due to rounding
             to whole examples, or digits.
+        misses: whether the mean of its runs does not reach a target that it has to reach.
         stops: whether its runs stop at the target, so that their quality only confirms it.
         lengths: the numbers of epochs of its runs; empty if a target or a budget ends them.
         scales: 100 for each accuracy that was in percent, and 1 for others.
         changing: seconds per unit of work early and late in training, if these differ.
         is_changing: whether they differ in any configuration of the job, so that times are means over all epochs.
         attempts, completed: its attempts, one per repeat and machine, and those that completed.
+        killed: its attempts, also those that were tried again, whose process was killed, as it can do itself.
         candidates: those of which the best is chosen, by quantity (`samples`).
         machines: those of the grid; None if an interval is about the very machines of the runs, and not their models.
     """
@@ -138,6 +140,7 @@ class Measured:
     tries: tuple[Try, ...] = ()
     price_per_hour: float | None = None
     roundings: Mapping[str, float] = field(default_factory=dict)
+    misses: bool = False
     stops: bool = False
     lengths: frozenset[int] = frozenset()
     scales: Mapping[str, float] = field(default_factory=dict)
@@ -145,6 +148,7 @@ class Measured:
     is_changing: bool = False
     attempts: tuple[Run, ...] = ()
     completed: tuple[Run, ...] = ()
+    killed: tuple[Run, ...] = ()
     candidates: Mapping[str, Candidates] = field(default_factory=dict)
     machines: Machines | None = field(default=None, compare=False, repr=False)
 
@@ -367,8 +371,8 @@ def as_fraction(target: Target | None) -> Target | None:
     """Return a target on an accuracy in percent as one on a fraction."""
     if target is None or not target.in_percent:
         return target
-    bounds = (None if bound is None else round(bound / PERCENT, 9) for bound in (target.at_least, target.at_most))
-    return Target(target.metric, *bounds)
+    least, most = (None if bound is None else round(bound / PERCENT, 9) for bound in (target.at_least, target.at_most))
+    return replace(target, at_least=least, at_most=most)
 
 
 Source = tuple[Sequence[Run], GridRequest]
@@ -413,8 +417,10 @@ class _Measurement:
         runs = [run for own in self._by_cell.values() for run in own]
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self.unit = choose_unit(runs, request.unit)
-        self._target, self._stopping = as_fraction(request.target), _stopping(request)
-        self._is_bounded = bool(request.target or request.budget)
+        is_of_mean = request.target and request.target.mean_level
+        self._target = None if is_of_mean else as_fraction(request.target)
+        self._stopping = _stopping(request)
+        self._is_bounded = bool(self._target or request.budget)
         completed = {cell_id: self._completed(own) for cell_id, own in self._by_cell.items()}
         self._changing = {cell_id: changing_rates(own, self.unit) for cell_id, own in completed.items()}
         # All of a job have means then, since a mean and a median are not the same number.
@@ -425,13 +431,17 @@ class _Measurement:
             for name in run.last_metrics:
                 column = run.epochs.column("metrics", name, math.nan)
                 values.setdefault(name, set()).update(filter(math.isfinite, column))
-        # The steps to which the source rounded seconds, and each metric.
-        self._second = _second(each for run in runs for each in run.timed_s)
+        # The steps to which each version's source rounded seconds, and each metric.
+        seconds: dict[object, list[float]] = {}
+        for cell_id, own in self._by_cell.items():
+            seconds.setdefault(versions[cell_id], []).extend(each for run in own for each in run.timed_s)
+        self._seconds = {version: _second(each) for version, each in seconds.items()}
         self._steps = {name: _step(name, different) for name, different in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
         """Return the numbers of a configuration's runs."""
-        requested = (run for run in latest(self._by_cell.get(cell.cell_id, ())).values() if run.repeat < cell.repeats)
+        runs = [run for run in self._by_cell.get(cell.cell_id, ()) if run.repeat < cell.repeats]
+        requested = latest(runs).values()
         counted = tuple(sorted(requested, key=lambda run: (run.repeat, run.machine_name)))
         completed = tuple(run for run in counted if run.status == TrialStatus.COMPLETED)
         job = job_of(next((run.cell for run in counted if run.cell), cell.content))
@@ -460,6 +470,7 @@ class _Measurement:
         seconds = [each for run in completed for each in run.timed_s if each > 0]
         trained = [run for run in completed if run.epochs]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
+        second = self._seconds[cell.axes.get(VERSION_AXIS)] if seconds else 0.0
         steps = {name: self._steps[name] for name in qualities}
         if examples := next((run.cell.data.examples.val for run in completed if run.cell.data.examples.val), None):
             steps["val/accuracy"] = 1 / examples
@@ -477,7 +488,7 @@ class _Measurement:
             tries=tuple(each for run in counted if (each := self._try(run))),
             price_per_hour=cell.price_per_hour,
             # The times of a run have one error of up to half a step in common.
-            roundings={TIME: (self._second / 2 / median(seconds)) ** 2 if seconds else 0.0}
+            roundings={TIME: (second / 2 / median(seconds)) ** 2 if seconds else 0.0}
             | {name: step**2 / 12 for name, step in steps.items()},
             stops=any(run.stops for run in completed),
             lengths=frozenset() if self._is_bounded else frozenset(max(run.epochs.column("epoch")) for run in trained),
@@ -486,6 +497,9 @@ class _Measurement:
             is_changing=is_changing,
             attempts=counted,
             completed=completed,
+            killed=tuple(
+                run for run in runs if run.status == TrialStatus.LOST and (run.error or {}).get("type") == KILLED
+            ),
         )
 
     def _completed(self, runs: Iterable[Run]) -> list[Run]:

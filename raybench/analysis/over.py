@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import pairwise
 from statistics import fmean
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from raybench.analysis.answer import Ratio, Summary, Unit
 from raybench.analysis.changed_values import ChangedValue, changed_values
-from raybench.analysis.intervals import Sample, difference, explained, quantile
+from raybench.analysis.intervals import Estimate, Sample, difference, explained, quantile
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, Source, as_one_grid, measure_all
 from raybench.analysis.ratios import as_ratio, cost_summary
@@ -63,12 +64,34 @@ class Level:
 
 
 @dataclass(frozen=True)
+class Trend:
+    """A slow change, which describes the sessions better than its levels do.
+
+    Attributes:
+        per_week: speed after a week relative to that before; above 1 is faster.
+    """
+
+    per_week: Ratio
+
+
+@dataclass(frozen=True)
 class Series:
-    """A configuration over time."""
+    """A configuration over time.
+
+    Attributes:
+        today: the speed of the last level, or at the end of the trend, relative to the first; None without a change.
+        trend: None if the levels are steps.
+    """
 
     label: str
     sessions: tuple[Session, ...]
     levels: tuple[Level, ...]
+    today: Ratio | None = None
+    trend: Trend | None = None
+
+    def is_slower(self, by: float) -> bool:
+        """Return whether it is shown to be slower than at first, and by more than a fraction."""
+        return self.today is not None and self.today.is_significant and self.today.value < 1 / (1 + by)
 
 
 @dataclass(frozen=True)
@@ -104,9 +127,54 @@ def over_time(history: GridHistory) -> OverTime:
     series = []
     for label, group in found.items():
         sessions = [Session(str(each.axes[BEGAN]), s) for each in group if (s := cost_summary(each.times))]
-        levels = _levels(group, sessions, LOOK_ALPHA / len(found))
-        series.append(Series(label, tuple(sessions), tuple(levels)))
+        series.append(series_of(label, sessions, group, LOOK_ALPHA / len(found)))
     return OverTime(last.name, unit, tuple(series))
+
+
+def series_of(label: str, sessions: Sequence[Session], measured: Sequence[Measured], alpha: float) -> Series:
+    """Return a configuration over time: its levels or its trend, and how fast it is today."""
+    levels = tuple(_levels(measured, sessions, alpha))
+    trend, today = _trend(sessions, levels), None
+    if trend:
+        weeks = (_day(sessions[-1]) - _day(sessions[0])) / 7
+        value, low, high = (
+            (each or 1.0) ** weeks for each in (trend.per_week.value, trend.per_week.low, trend.per_week.high)
+        )
+        today = replace(trend.per_week, value=value, low=low, high=high)
+    elif len(levels) > 1:
+        logs = [Sample(number, math.log(each.seconds.value)) for number, each in enumerate(sessions)]
+        first, last = logs[: levels[0].sessions], logs[-levels[-1].sessions :]
+        estimate = difference(first, last)
+        today = as_ratio(estimate, runs=(len(last), len(first))) if estimate else None
+    return Series(label, tuple(sessions), levels, today, trend)
+
+
+def _day(session: Session) -> float:
+    """Return when a session began, in days."""
+    return datetime.fromisoformat(session.began).timestamp() / 86_400
+
+
+def _trend(sessions: Sequence[Session], levels: Sequence[Level]) -> Trend | None:
+    """Return a trend if all changes have one direction and a line describes the sessions better (BIC) than steps."""
+    directions = {level.speed.value < 1 for level in levels[1:] if level.speed}
+    days, logs = np.array([_day(each) for each in sessions]), np.log([each.seconds.value for each in sessions])
+    count, spread = len(sessions), float(((days - days.mean()) ** 2).sum())
+    if len(levels) < 3 or len(directions) != 1 or not spread:
+        return None
+    slope = float(((days - days.mean()) * logs).sum()) / spread
+    of_line = float(((logs - logs.mean() - slope * (days - days.mean())) ** 2).sum())
+    ends = np.cumsum([level.sessions for level in levels])[:-1]
+    of_steps = sum(float(((part - part.mean()) ** 2).sum()) for part in np.split(logs, ends))
+    # A step has a place and a height.
+    costs = (
+        count * math.log(rest) + number * math.log(count)
+        for rest, number in ((of_line, 2), (of_steps, 2 * len(levels) - 1))
+    )
+    line, steps = costs
+    if line >= steps:
+        return None
+    estimate = Estimate(-7 * slope, 7 * math.sqrt(of_line / (count - 2) / spread), count - 2)
+    return Trend(as_ratio(estimate, (count, count)))
 
 
 def changes(values: Sequence[float], alpha: float) -> list[int]:

@@ -79,6 +79,11 @@ def scaled(number: AnySummary, factor: float) -> AnySummary:
     return replace(number, **{name: end * factor for name, end in known.items()})
 
 
+def priced(seconds: Summary | None, per_hour: float | None) -> Summary | None:
+    """Return the price of a time with its interval; None if either is not known."""
+    return None if seconds is None or per_hour is None else scaled(seconds, per_hour / 3600)
+
+
 def cost_ratio(own: Measured, other: Measured, quantity: str = TIME, factor: float = 1.0) -> Ratio | None:
     """Return the cost of the other ÷ the own; None if one is not known."""
     effect = shown_effect(quantity, [(other, own)])

@@ -52,7 +52,7 @@ def subject(cell: Cell) -> dict[str, Any]:
     """The fields of a cell that determine how decay acts; the amounts (λ, rate, batch) do not."""
     device = {name: getattr(cell.device, name) for name in ("kind", "replicas", "devices")}
     return {
-        "framework": cell.framework,
+        "framework": cell.framework or None,
         "framework_version": cell.engine.framework_version or None,
         "device": {name: value for name, value in device.items() if isinstance(value, (str, int))},
         **cell.settings.only(RULE).to_json(),

@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from io import TextIOWrapper
 from keyword import iskeyword
-from signal import SIGTERM, default_int_handler, signal
+from signal import SIG_DFL, SIGINT, SIGTERM, default_int_handler, getsignal, signal
 
 import click
 
@@ -79,6 +79,8 @@ def group() -> None:
 def main() -> None:
     """The entry point: prints one clear message for any error, and sets the exit status."""
     signal(SIGTERM, default_int_handler)  # SIGTERM, for example from a batch system, acts like Ctrl-C
+    if getsignal(SIGINT) is SIG_DFL:  # by the package, while it loads
+        signal(SIGINT, default_int_handler)
     os.environ["PATH"] = os.environ.get("PATH") or os.defpath  # Ray starts its workers by a shell
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -106,6 +108,8 @@ def _run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Ctrl-C while a class was made
+            return 130
         if DEBUG in os.environ:
             raise
         is_full = isinstance(error, OSError) and error.errno in FULL

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raybench.core.labels import configuration_label
+from raybench.core.secret_masking import masked
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
 from raybench.devices import hardware_text
+from raybench.planning.plan import plan_warnings
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
 from raybench.reporting.words import budget_text, money_text, seconds_text
 from raybench.results.run_table import latest, price_of
@@ -179,6 +181,44 @@ def cell_columns(
         Column("per trial", times, drop=2, right=True),
     ]
     return [column for column in columns if not column.is_empty]
+
+
+def as_data(
+    plan: Plan, states: Mapping[str, str], todo: Sequence[WorkItem], later: Sequence[WorkItem], estimator: Estimator
+) -> dict[str, Any]:
+    """The plan as plain values, for `--json`; times and prices are estimates, null if not known."""
+    known = _estimates(todo, estimator)
+    to_run, more = (Counter(work.trial.cell.cell_id for work in works) for works in (todo, later))
+    prices = [(price_of(seconds, cell.price.per_hour) or 0.0) * count for cell, seconds, count in known if cell.price]
+    configurations = [
+        {
+            "id": cell.cell_id,
+            "label": configuration_label(masked(cell.axes), [axis for axis in plan.varied if axis != "device"]),
+            "device": cell.profile,
+            "axes": masked(cell.axes),
+            "repeats": cell.repeats,
+            "state": states[cell.cell_id],
+            "to_run": to_run[cell.cell_id],
+            "more": more[cell.cell_id],
+            "trial_s": None if cell.skip else estimator.seconds(cell.content),
+            "price_per_hour": cell.price.per_hour if cell.price else None,
+            "skip": cell.skip,
+        }
+        for cell in plan.cells
+    ]
+    return {
+        "version": 1,
+        "grid": plan.spec.name,
+        "trials": len(plan.trials),
+        "to_run": len(todo),
+        "more": len(later),
+        "estimated": sum(count for *_, count in known),
+        "seconds": sum(seconds * count for _, seconds, count in known) if known else None,
+        "price": sum(prices) if prices else None,
+        "currency": plan.spec.price_currency,
+        "configurations": configurations,
+        "warnings": list(plan_warnings(plan)),
+    }
 
 
 def hardware_texts(plan: Plan) -> list[str]:

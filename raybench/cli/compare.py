@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from raybench.cli import options as opt
-from raybench.cli.report import OutputFile, write_file
+from raybench.cli.report import write_file
 from raybench.core.options import GridOptions, ReportOptions
 from raybench.errors import UsageError
 
@@ -42,17 +42,6 @@ STATUSES = {"keep": 0, "discard": 4, "undecided": 5}
 """Exit status by decision."""
 
 
-def fraction(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
-    """Convert a percentage: `5%`, `5` and `0.5%` are 0.05, 0.05 and 0.005."""
-    try:
-        number = float(value.removesuffix("%")) if value else None
-    except ValueError:
-        number = -1.0
-    if number is not None and not 0 <= number < 1000:
-        raise click.BadParameter(f"{value!r} is not a percentage; write, for example, 5%")
-    return number if number is None else number / 100
-
-
 @click.command("compare", epilog=EPILOG)
 @click.argument("base")
 @click.argument("new")
@@ -61,7 +50,7 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 @opt.option(ReportOptions, "axis")
 @click.option(
     "--max-slowdown",
-    callback=fraction,
+    callback=opt.fraction,
     default="5%",
     show_default=True,
     metavar="PERCENT",
@@ -69,13 +58,13 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 )
 @click.option(
     "--max-slowdown-total",
-    callback=fraction,
+    callback=opt.fraction,
     metavar="PERCENT",
     help="The same of a whole run, with start-up and evaluation.  [default: that of --max-slowdown]",
 )
 @click.option(
     "--max-quality-loss",
-    callback=fraction,
+    callback=opt.fraction,
     metavar="PERCENT",
     help="The accepted loss of the metric; of an accuracy, in points.  [default: 1%]",
 )
@@ -95,10 +84,14 @@ def fraction(context: click.Context, option: click.Parameter, value: str | None)
 @opt.option(ReportOptions, "higher_is_better")
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @click.option(
-    "--json", "data", type=OutputFile, metavar="FILE", help="Write the comparison as JSON; - writes to the terminal."
+    "--json",
+    "data",
+    type=opt.OutputFile,
+    metavar="FILE",
+    help="Write the comparison as JSON; - writes to the terminal.",
 )
 @click.option(
-    "--markdown", type=OutputFile, metavar="FILE", help="Write the comparison as a comment for a pull request."
+    "--markdown", type=opt.OutputFile, metavar="FILE", help="Write the comparison as a comment for a pull request."
 )
 @click.option(
     "--interleave",
@@ -178,7 +171,7 @@ def _kept(metrics: Sequence[str]) -> dict[str, float | None]:
     texts = [each.partition("=") for each in metrics]
     context = click.get_current_context()
     option = next(each for each in context.command.params if each.name == "metrics")
-    return {name.strip(): fraction(context, option, limit or None) for name, _, limit in texts}
+    return {name.strip(): opt.fraction(context, option, limit or None) for name, _, limit in texts}
 
 
 def _check_options(interleave: bool) -> None:
@@ -247,7 +240,8 @@ def _run_all(
         show_ends(outcome, console)
         return outcome.exit_status
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
-    comparison = compare(Grid(attempts, request or request_of(outcome.plan)), limits)
+    grid = Grid(attempts, request or request_of(outcome.plan))
+    comparison = compare(grid, limits, warnings=outcome.history.warnings)
     _show(comparison, files)
     show_ends(outcome, console)
     status = STATUSES[comparison.decision]

@@ -34,8 +34,8 @@ def command(grid: str, results: Path, output: str | None) -> int:
     """Write the results of GRID to a zip file for a different machine, or to an MLflow store.
 
     GRID is a grid file, the name of a grid in the results folder, or its folder. The zip file has the results, the grid
-    file and the errors of failed trials; no checkpoints, data or code. Trials that still run are left out. In a store,
-    only missing runs are written.
+    file as it ran, the commit and the packages, and the errors of failed trials; no checkpoints, data or code. Trials
+    that still run are left out. In a store, only missing runs are written.
     """
     from raybench.reporting.build import folder_of
     from raybench.results.archive import write_archive

@@ -33,8 +33,9 @@ Exit status:
 def command(source: Path, options: GridOptions) -> int:
     """Run the missing trials of the grid in FILE and print the comparison.
 
-    FILE is a grid file or the name of a grid that comes with raybench, such as quickstart. Each trial trains a model in
-    its own process on its own device. All results are kept: the same command again runs only the missing trials.
+    FILE is a grid file or the name of a grid that comes with raybench, such as quickstart, or that was imported. Each
+    trial trains a model in its own process on its own device. All results are kept: the same command again runs only
+    the missing trials.
     """
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid

@@ -53,4 +53,18 @@ def command(sources: tuple[str, ...], results: Path) -> int:
     option = "" if results == RESULTS else f" --results {shlex.quote(str(results))}"
     for name in names:
         say(f"`raybench report {name}{option}` shows them.")
+        say(f"`raybench grid {name}{option}` runs the grid here{_code(results / name)}.")
     return 0
+
+
+def _code(folder: Path) -> str:
+    """Return where a grid with code of its own runs, which is not imported; empty if it has none."""
+    from raybench.core.code_state import DIRTY
+    from raybench.results.history import GridHistory
+
+    history = GridHistory.read(folder)
+    has_code = any(run.cell.workload.digest for run in history.attempts.values() if run.cell)
+    commit = str(history.executions[-1].made_with.get("commit") or "") if history.executions else ""
+    changed = ", which had uncommitted changes" if commit.endswith(DIRTY) else ""
+    at = f" at commit {commit.removesuffix(DIRTY)}{changed}" if commit else ""
+    return f", in the folder of its code{at}" if has_code else ""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+
 GRID_FILE: Decorator = click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
 
 
@@ -78,3 +80,14 @@ def run_and_show(spec: GridSpec, executor: Executor, options: GridOptions) -> in
     outcome = run_grid(spec, executor, Display(), options)
     show_end(outcome)
     return outcome.exit_status
+
+
+def fraction(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """Convert a percentage: `5%`, `5` and `0.5%` are 0.05, 0.05 and 0.005."""
+    try:
+        number = float(value.removesuffix("%")) if value else None
+    except ValueError:
+        number = -1.0
+    if number is not None and not 0 <= number < 1000:
+        raise click.BadParameter(f"{value!r} is not a percentage; write, for example, 5%")
+    return number if number is None else number / 100

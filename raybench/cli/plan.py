@@ -19,6 +19,7 @@ EPILOG = """\b
 Examples:
   raybench plan grids/quickstart.yaml
   raybench plan grids/cifar_tpu_vs_gpu.yaml --set repeats=5
+  raybench plan grids/quickstart.yaml --json - | jq .seconds
   raybench plan --schema > grid.schema.json
 """
 
@@ -42,7 +43,10 @@ def _print_schema(context: click.Context, parameter: click.Parameter, given: boo
     callback=_print_schema,
     help="Print the JSON Schema of grid files, with which editors complete and check them, and exit.",
 )
-def command(source: Path, options: PlanOptions) -> int:
+@click.option(
+    "--json", "data", type=opt.OutputFile, metavar="FILE", help="Write the plan as JSON; - writes to the terminal."
+)
+def command(source: Path, options: PlanOptions, data: Path | None) -> int:
     """Show the configurations of the grid in FILE on this machine.
 
     Each is done, to run, done on a different machine (if its results were imported) or skipped, with the reason. Times
@@ -52,9 +56,19 @@ def command(source: Path, options: PlanOptions) -> int:
     from raybench.analysis.analyze import Grid
     from raybench.analysis.measured import clock_text
     from raybench.analysis.noise import saved_noise
-    from raybench.cli.cell_table import budget_line, cell_columns, headline, price_lines, price_text, states, statuses
+    from raybench.cli.cell_table import (
+        as_data,
+        budget_line,
+        cell_columns,
+        headline,
+        price_lines,
+        price_text,
+        states,
+        statuses,
+    )
     from raybench.cli.console import page, print_columns, print_text
     from raybench.cli.noise import shown_text
+    from raybench.cli.report import write_file
     from raybench.core.identity import NOISE
     from raybench.core.text import plural
     from raybench.execution.base import make_executor
@@ -62,6 +76,7 @@ def command(source: Path, options: PlanOptions) -> int:
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.plan import make_plan, notes, plan_warnings, request_of, skip_lines
     from raybench.planning.resume import done_on_other_machines, missing_work
+    from raybench.reporting.report import json_text
     from raybench.reporting.words import certainty_sentences, seconds_text
     from raybench.results.folder import grid_folder
     from raybench.results.grid_request import latest_request
@@ -85,8 +100,12 @@ def command(source: Path, options: PlanOptions) -> int:
     estimator = Estimator(attempts)
     console = page()
     counts = statuses(plan, attempts, todo)
-    print_text(console, headline(plan, counts, todo, estimator, others))
     of_cells = states(plan, counts, others, todo, later)
+    if data:
+        write_file(data, json_text(as_data(plan, of_cells, todo, later, estimator)))
+    if data == Path("-"):
+        return 0
+    print_text(console, headline(plan, counts, todo, estimator, others))
     print_columns(console, cell_columns(plan, plan.cells, of_cells, estimator))
     if later and spec.rule:
         seconds = estimator.total_seconds(work.trial.cell.content for work in later)

@@ -28,19 +28,38 @@ Examples:
   raybench report sqlite:///mlflow.db --grid quickstart
   raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
   raybench report --over nightly/*.zip --html over.html
+  raybench report --chain v1.csv v2.csv v3.csv
 """
 
 
-OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+SLOWER = 4
+"""Exit status of `--fail-on`, as that of `compare` for a change to discard."""
 
 
 @click.command("report", epilog=EPILOG)
 @click.argument("sources", metavar="FILE-OR-NAME…", nargs=-1, required=True)
 @opt.options(ReportOptions)
-@click.option("--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
+@click.option("--html", type=opt.OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
 @click.option(
-    "--json", "data", type=OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
+    "--json", "data", type=opt.OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
 )
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    type=opt.OutputFile,
+    metavar="FILE.md|.tex",
+    help="Write answer, tables and method.",
+)
+@click.option(
+    "--figure",
+    "drawn",
+    multiple=True,
+    type=opt.OutputFile,
+    metavar="NAME.svg|.png|.pdf",
+    help="Write a figure, by its name: speed, learning, loss, time_parts, time_and_price, scaling. Repeatable.",
+)
+@click.option("--card", type=opt.OutputFile, metavar="FILE.png|.svg", help="Write the answer as an image, 1200 x 630.")
 @click.option("--full", is_flag=True, help="Show all configurations, all reasons for missing results, and notes.")
 @click.option(
     "--all", "everything", is_flag=True, help="Include all configurations with results, not only the last request's."
@@ -50,14 +69,32 @@ OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     is_flag=True,
     help="Show how speeds changed from one execution of the grid to the next, such as in a nightly job.",
 )
+@click.option(
+    "--fail-on",
+    callback=opt.fraction,
+    metavar="PERCENT",
+    help="With --over: exit status 4 if a configuration is shown to be slower than at first, and by more than this.",
+)
+@click.option(
+    "--chain",
+    "is_chain",
+    is_flag=True,
+    help="Compare each of several sources, or each configuration of one, with the one before, and the last with the "
+    "first: versions such as the records of a leaderboard. A column `order` of a CSV puts them in order.",
+)
 def command(
     sources: tuple[str, ...],
     options: ReportOptions,
     html: Path | None,
     data: Path | None,
+    tables: tuple[Path, ...],
+    drawn: tuple[Path, ...],
+    card: Path | None,
     full: bool,
     everything: bool,
     over: bool,
+    fail_on: float | None,
+    is_chain: bool,
 ) -> int:
     """Show the results of a grid: the best configuration, what each setting does, all configurations, cautions.
 
@@ -66,16 +103,26 @@ def command(
 
     Several are combined: a run that is in two of them counts once.
     """
+    if (over or is_chain) and (tables or drawn or card):
+        raise UsageError("--table, --figure and --card are of a report; remove them, or --over and --chain")
     if over:
         changes = (options.baseline, options.prices, options.unit, options.directions, options.these_machines)
         if any(changes) or full or everything:
             raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
-        return _over(sources, options, html, data)
+        return _over(sources, options, html, data, fail_on)
+    if fail_on is not None:
+        raise UsageError("--fail-on works only with --over; `raybench compare` judges two versions")
+    if is_chain:
+        if options.baseline or options.prices or full or everything:
+            raise UsageError("--chain has no baseline and no prices; remove --baseline, --prices, --full and --all")
+        return _chain(sources, options, html, data)
     from raybench.cli.console import page as terminal
-    from raybench.cli.console import print_lines
+    from raybench.cli.console import print_lines, print_text
     from raybench.reporting import build
+    from raybench.reporting.image import card_image, figure_image
     from raybench.reporting.page import page
     from raybench.reporting.report import as_json
+    from raybench.reporting.tables import table_text
     from raybench.reporting.text import report_lines
 
     gc.disable()  # it would search the objects of many attempts again and again, which have no cycles
@@ -87,13 +134,22 @@ def command(
         write_file(html, page(report))
     if data:
         write_file(data, as_json(report))
-    if not {html, data} & {Path("-")}:
+    images = dict.fromkeys(drawn, figure_image) | ({card: card_image} if card else {})
+    for path, image in images.items():
+        write_file(path, image(report, path))
+    for path in tables:
+        write_file(path, table_text(report, path))
+    if not {html, data, *tables} & {Path("-")}:
         print_lines(console := terminal(), report_lines(report.answer, console.width, full))
-        _say_written(html, data)
+        for sentence in report.reproduction:
+            print_text(console, f"\n{sentence}")
+        _say_written(html, data, *tables, *images)
     return 0
 
 
-def _over(sources: tuple[str, ...], options: ReportOptions, html: Path | None, data: Path | None) -> int:
+def _over(
+    sources: tuple[str, ...], options: ReportOptions, html: Path | None, data: Path | None, fail_on: float | None
+) -> int:
     from raybench.analysis.over import over_time
     from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting import build, over
@@ -114,6 +170,28 @@ def _over(sources: tuple[str, ...], options: ReportOptions, html: Path | None, d
             print_text(page(), sentence)
         print_columns(page(), over.columns(shown))
         _say_written(html, data)
+    return SLOWER if fail_on is not None and any(each.is_slower(fail_on) for each in shown.series) else 0
+
+
+def _chain(sources: tuple[str, ...], options: ReportOptions, html: Path | None, data: Path | None) -> int:
+    from raybench.analysis.chain import chains
+    from raybench.cli.console import page, print_columns, print_text
+    from raybench.reporting import build, chain
+    from raybench.reporting.report import json_text
+
+    with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
+        grid = build.versions(sources, options)
+        shown = list(chains(grid))
+    sentences = chain.sentences(shown)
+    if html:
+        write_file(html, chain.page(grid.request.name, shown))
+    if data:
+        write_file(data, json_text({"version": 1, "sentences": sentences, "chains": shown}))
+    if not {html, data} & {Path("-")}:
+        for sentence in sentences:
+            print_text(page(), sentence)
+        print_columns(page(), chain.columns(shown))
+        _say_written(html, data)
     return 0
 
 
@@ -122,12 +200,12 @@ def _say_written(*files: Path | None) -> None:
         say(f"written: {path}")
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write text to a file or to the terminal."""
-    if path == Path("-"):
-        say(text, nl=False)
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write text to a file or to the terminal, or an image to a file."""
+    if path == Path("-") and isinstance(content, str):
+        say(content, nl=False)
         return
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -49,6 +49,8 @@ def contradictions(spec: GridSpec) -> Iterator[Finding]:
         yield from _metrics(spec.workload)
     if spec.stop_at_target and not spec.target:
         yield ("stop_at_target",), "needs a target; add one, such as `target: {metric: val/accuracy, at_least: 0.9}`"
+    if spec.stop_at_target and spec.target and spec.target.of == "mean":
+        yield ("target", "of"), "runs that stop at the target have no fixed length; remove stop_at_target"
 
 
 def _metrics(command: Command) -> Iterator[Finding]:

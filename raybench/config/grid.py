@@ -106,6 +106,10 @@ class Target(Strict):
     metric: v.Text = key("The metric, by its logged name.", "val/accuracy")
     at_least: float | None = key("Reached when the metric is this or more.", 0.94, None)
     at_most: float | None = key("Reached when the metric is this or less.", 0.1, None)
+    of: Literal["run", "mean"] = key(
+        "What has to reach it: each run, or the mean of runs of fixed length, by a one-sided test.", "mean", "run"
+    )
+    level: v.Percentage = key("The level of that test.", "5%", "1%")
 
     @model_validator(mode="after")
     def _one_bound(self) -> Target:
@@ -120,7 +124,8 @@ class Target(Strict):
 
     def plain(self) -> job.Target:
         """The target as plain values."""
-        return job.Target(**self.model_dump())
+        level = float(self.level[:-1]) / 100 if self.of == "mean" else None
+        return job.Target(self.metric, self.at_least, self.at_most, level)
 
 
 class Budget(Strict):
@@ -133,22 +138,32 @@ class Budget(Strict):
         "50kJ",
         None,
     )
+    tokens: v.Positive | None = key("Tokens that the training counts.", 1000000, None)
+    examples: v.Positive | None = key("Training examples.", 50000, None)
+    flops: v.Positive | None = key(
+        "FLOPs of the model, if `flops_per_token` or `flops_per_example` says what they are.", 1e15, None
+    )
     compile: Literal["included", "excluded"] = key(
         "Whether the time of compilation is part of a budget of time or price.", "excluded", "included"
     )
 
     @model_validator(mode="after")
     def _one_amount(self) -> Budget:
-        if [self.time, self.price, self.energy].count(None) != 2:
-            raise v.complaint("needs exactly one of time, price and energy")
-        if self.energy and self.compile == "excluded":
+        if len(self.amount) != 1:
+            raise v.complaint("needs exactly one of time, price, energy, tokens, examples and flops")
+        if not (self.time or self.price) and self.compile == "excluded":
             raise v.complaint("compile: excluded is for a budget of time or price; remove it")
         return self
 
     @property
     def amount(self) -> dict[str, float]:
         """What may be spent, by its name: `{"time": 300}`."""
-        return self.model_dump(include={"time", "price", "energy"}, exclude_none=True)
+        return self.model_dump(exclude={"compile"}, exclude_none=True)
+
+    @property
+    def is_of_work(self) -> bool:
+        """Whether it is of work, and not of time, price or energy."""
+        return not {*self.amount} & {"time", "price", "energy"}
 
 
 class CellSettings(Settings):
@@ -253,7 +268,10 @@ class GridSpec(CellSettings):
         {},
     )
     target: Target | None = key(
-        "The quality to reach; the report has the time to it.", {"metric": "val/accuracy", "at_least": 0.94}, None
+        "The quality to reach; the report has the time to it. With `of: mean`, the mean of runs of fixed length has to "
+        "reach it, by a one-sided test at `level` (1%).",
+        {"metric": "val/accuracy", "at_least": 0.94},
+        None,
     )
     metric: v.Text | None = key(
         "The metric of quality in tables and figures; by default the target's, else a command's first metric not of "
@@ -311,6 +329,7 @@ class GridSpec(CellSettings):
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _prices: PriceList = PrivateAttr(PriceList())
+    _largest: Mapping[str, int] = PrivateAttr(default_factory=dict)
     _where: Sequence[tuple[str, str]] = PrivateAttr(())
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 

@@ -31,6 +31,7 @@ def load_grid(
     option: str = "--set",
     by_option: Mapping[str, str] | None = None,
     parts: Mapping[Steps, str] | None = None,
+    text: str | None = None,
 ) -> GridSpec:
     """Read a grid file, or a grid as a mapping.
 
@@ -41,6 +42,7 @@ def load_grid(
         option: the name of the changes in messages.
         by_option: further changes, each by its own name in messages.
         parts: the options that have set parts of a mapping, by their paths.
+        text: the content of the file, if it does not exist; its paths are relative to the folder where it would be.
 
     Raises:
         GridFileError: with every problem of the file and of the changes at once; contradictions between values are
@@ -54,8 +56,9 @@ def load_grid(
         spec = _validated(document, named, Path())
         spec._source_text = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)
         return spec
-    source = _shipped(source)
-    text = _read(source)
+    if text is None:
+        source = shipped(source)
+        text = _read(source)
     document = read_yaml(text, str(source))
     if document.value is None:
         raise _error(source, f"the file is empty; {SUCH_AS}")
@@ -63,6 +66,9 @@ def load_grid(
         place = document.values[()]
         raise _error(source, f"the file must be a map; {SUCH_AS}", place.line, place.column)
     spec = _validated(document, named, source.parent)
+    if named:  # what runs is not what the file says
+        changed = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)
+        text = f"# {source.name}, changed by options\n{changed}"
     spec._source_text, spec._source_path, spec._document = text, source, document
     return spec
 
@@ -84,10 +90,10 @@ def shipped_grids() -> Path:
     return grids if grids.is_dir() else PACKAGE.parent / "grids"
 
 
-def _shipped(source: Path) -> Path:
+def shipped(source: Path) -> Path:
     """The file of a shipped grid for its bare name, such as `quickstart`, if there is no file of that name."""
-    shipped = {name: file for file in shipped_grids().glob("*.yaml") for name in (file.name, file.stem)}
-    return shipped[str(source)] if str(source) in shipped and not source.exists() else source
+    files = {name: file for file in shipped_grids().glob("*.yaml") for name in (file.name, file.stem)}
+    return files[str(source)] if str(source) in files and not source.exists() else source
 
 
 def plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
@@ -20,23 +20,26 @@ from raybench.results.run_table import Run
 NAMES = ("device", "model", "kind")
 """Columns with the name of a device: any of them may have its name in the grid, its model or its kind."""
 
-COLUMNS = (*NAMES, "price_per_hour", "source", "date", "currency")
+COLUMNS = (*NAMES, "price_per_hour", "instance", "devices", "terms", "source", "date", "currency")
 
 
 @dataclass(frozen=True)
 class Price:
-    """The price of an hour of a device, and where it comes from: `lambda.ai, 2026-11-20`.
+    """The price of an hour of a device or instance, and where it comes from: `lambda.ai, 2026-11-20`.
 
-    `origin` is `ASSUMED` if it is that of a kind of accelerators, of whatever model.
+    Attributes:
+        origin: `ASSUMED` if it is that of a kind of accelerators, of whatever model.
+        devices: accelerators of the instance, which is paid as a whole.
     """
 
     per_hour: float
     source: str
     origin: Origin = Origin.SAID
+    devices: int = 1
 
     def of_all(self, device: CellDevice) -> Price:
         """Return the price of all accelerators of a trial or, if it computes on the host, of all its machines."""
-        count = 1 if hosted(str(device.kind)) else device.known_count
+        count = 1 if hosted(str(device.kind)) else math.ceil(device.known_count / self.devices)
         return replace(self, per_hour=self.per_hour * count * device.node_count)
 
 
@@ -45,17 +48,23 @@ class PriceList:
     """The prices of a file; without one, there are none.
 
     Attributes:
-        prices: by the name of the device in the file.
+        prices: by the name of the device in the file: of one accelerator, and of instances.
         currency: of all of them; empty if the file does not say it.
     """
 
     path: Path = Path()
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    prices: Mapping[str, Sequence[Price]] = field(default_factory=dict)
     currency: str = ""
 
     @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read a file."""
+    def read(cls, path: Path, terms: str = "") -> Self:
+        """Read a file.
+
+        Of several rows on one device, instance and terms, the newest counts.
+
+        Args:
+            terms: such as `spot`: a device with such rows has no others. Without it, rows without terms count.
+        """
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 rows = csv.reader(file)
@@ -74,8 +83,11 @@ class PriceList:
             problem(1, column, f"unknown column; {nearest(column, COLUMNS)}")
         if not problems and not ({*NAMES} & {*head} and "price_per_hour" in head):
             problem(1, "", "needs the columns device and price_per_hour")
-        prices: dict[str, Price] = {}
-        places: dict[str, int] = {}
+        rows_by: dict[
+            tuple[str, int, str], tuple[str, Price]
+        ] = {}  # the date and price of each device, instance, terms
+        spelled: dict[str, str] = {}
+        places: dict[tuple[str, ...], int] = {}
         currency: str | None = None
         for line, values in () if problems else lines:
             if not any(values):
@@ -90,7 +102,8 @@ class PriceList:
                 price = float(row["price_per_hour"])
             except ValueError:
                 price = math.nan
-            earlier = places.setdefault(name.casefold(), line)
+            devices, of_terms, date = row.get("devices") or "1", row.get("terms", "").casefold(), row.get("date", "")
+            earlier = places.setdefault((name.casefold(), devices, of_terms, date), line)
             currency = row.get("currency", "") if currency is None else currency
             wrong = {}
             if not name or earlier < line:
@@ -99,12 +112,29 @@ class PriceList:
                 wrong["price_per_hour"] = f"{row['price_per_hour']!r} is not a price; write a number such as 2.49"
             if row.get("currency", "") != currency:
                 wrong["currency"] = f"{row['currency'] or 'none'}, and {currency or 'none'} before; use one currency"
+            if not devices.isdecimal() or not int(devices):
+                wrong["devices"] = f"{devices!r} is not a number of devices of an instance; write one such as 8"
             for column, message in wrong.items():
                 problem(line, column, message)
-            source = ", ".join(filter(None, (row.get("source"), row.get("date"))))
-            prices[name] = Price(price, source or path.name)
+            if wrong:
+                continue
+            source = ", ".join(filter(None, (row.get("instance"), row.get("terms"), row.get("source"), date)))
+            key = spelled.setdefault(name.casefold(), name), int(devices), of_terms
+            if key not in rows_by or date >= rows_by[key][0]:
+                rows_by[key] = date, Price(price, source or path.name, devices=int(devices))
         if problems:
             raise FileError(problems)
+        if terms and all(of_terms != terms.casefold() for _, _, of_terms in rows_by):
+            known = dict.fromkeys(of_terms for _, _, of_terms in rows_by if of_terms)
+            raise UsageError(
+                f"terms: {path} has no row with {terms}; {nearest(terms, known) if known else 'none has terms'}"
+            )
+        prices: dict[str, list[Price]] = {}
+        for name in spelled.values():
+            of_name = [(key[2], price) for key, (_, price) in rows_by.items() if key[0] == name]
+            chosen = [price for of_terms, price in of_name if terms and of_terms == terms.casefold()]
+            if chosen := chosen or [price for of_terms, price in of_name if not of_terms]:
+                prices[name] = chosen
         return cls(path, prices, currency or "")
 
     def price(self, name: str | None, device: CellDevice, own: Price | None, currency: str) -> Price | None:
@@ -112,11 +142,11 @@ class PriceList:
 
         If the file has none, it is its own, unless that is in a different currency.
         """
-        known = {each.casefold(): price for each, price in self.prices.items()}
+        known = {each.casefold(): prices for each, prices in self.prices.items()}
         for text in (name, device.model, device.kind):
             if isinstance(text, str) and text.casefold() in known:
                 is_kind = text == device.kind and not hosted(text)
-                price = known[text.casefold()].of_all(device)
+                price = min((each.of_all(device) for each in known[text.casefold()]), key=lambda each: each.per_hour)
                 return replace(price, origin=Origin.ASSUMED) if is_kind else price
         return None if self.currency and self.currency != currency else own
 

@@ -30,7 +30,7 @@ from typing_extensions import TypedDict
 
 from raybench.devices import KINDS
 from raybench.environments import RECIPES, is_path
-from raybench.errors import nearest
+from raybench.errors import UsageError, nearest
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -199,6 +199,19 @@ Duration = Annotated[
     _amount_in({"h": 3600.0, "m": 60.0, "s": 1.0}),
     expected("seconds above 0, or a text such as 90s, 30m, 2h or 1h30m"),
 ]
+
+
+def seconds_of(text: str, name: str) -> float:
+    """Convert a duration that an option has.
+
+    Raises:
+        UsageError: it is not a duration.
+    """
+    try:
+        return float(TypeAdapter(Duration).validate_python(float(text) if text.isdecimal() else text))
+    except ValidationError:
+        raise UsageError(f"{name} {text}: use seconds above 0, or a text such as 90s, 30m, 2h or 1h30m") from None
+
 
 _JOULES = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3600.0, "kWh": 3.6e6}
 _AMOUNT = re.compile(rf"^(?=.*[1-9])[0-9]{{1,9}}(\.[0-9]{{1,9}})? ?({'|'.join(_JOULES)})$")

@@ -63,6 +63,7 @@ class CellDevice:
         devices: number of devices on all nodes that share each batch, such as processes on a CPU, if there are several.
         nodes: number of nodes, if there are several.
         resources: Ray's custom resources that select its nodes, by name; another placement is another device.
+        power_limit: of each GPU, in watts.
     """
 
     kind: str = MISSING
@@ -73,6 +74,7 @@ class CellDevice:
     devices: int = MISSING
     nodes: int = MISSING
     resources: Mapping[str, float] = MISSING
+    power_limit: int = MISSING
 
     @property
     def node_count(self) -> int:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 VERSION = 1
 
@@ -28,9 +29,19 @@ to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 """Encode as compact JSON; made before the user's code, which may change the module `json`, runs."""
 
 
-def to_line(event: Event) -> str:
-    """An event as one line of JSON."""
-    return to_json(event) + "\n"
+CHECKSUM = ',"crc":'  # begins the last field of a line
+OF_LINE = frozenset({"at", "crc"})  # fields of a line, and not of its event
+
+
+def to_line(event: Event, at: int | None = None) -> str:
+    """An event as one line of JSON, with its place in the file and a checksum of what is in front of it.
+
+    Args:
+        at: the bytes in front of it in its file, by which a reader sees that lines are missing.
+    """
+    place = "" if at is None else f',"at":{at}'
+    text = to_json(event)[:-1] + place
+    return f"{text}{CHECKSUM}{crc32(text.encode(errors='replace'))}}}\n"
 
 
 def now() -> str:

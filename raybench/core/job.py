@@ -23,11 +23,16 @@ class Target:
     """A metric and the bound it must reach.
 
     A user's own training may log accuracy in percent: a bound from 0 to 1 is then compared with a hundredth of it.
+
+    Attributes:
+        mean_level: the level of the one-sided test that the mean of runs of fixed length reaches it; None if each run
+            tries alone.
     """
 
     metric: str
     at_least: float | None = None
     at_most: float | None = None
+    mean_level: float | None = None
 
     @property
     def is_accuracy(self) -> bool:
@@ -89,15 +94,18 @@ class StopRule:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a training may spend: seconds, or joules of its device.
+    """What a training may spend: seconds, joules of its device, or work.
 
     Attributes:
         seconds: of training, by the sections of the ledger: train, input_wait and, if `compile`, compile.
         joules: of the device, from the first epoch on, with evaluations.
+        work: of a unit that the training counts, such as tokens, on all ranks.
     """
 
     seconds: float | None = None
     joules: float | None = None
+    work: float | None = None
+    unit: str = ""
     compile: bool = True
 
 

@@ -119,10 +119,11 @@ class SharedOptions:
     )
     prices: str | Path | None = option(  # noqa: RUF009
         None,
-        "CSV of prices that replace the grid's: device (name, model or kind), price_per_hour; optional: source, date, "
-        "currency.",
+        "CSV of prices that replace the grid's: device (name, model or kind), price_per_hour; optional: instance, "
+        "devices, terms, source, date, currency.",
         metavar="FILE",
     )
+    terms: str = option("", "Terms of the prices, such as spot, of devices that have rows with these.", metavar="TERMS")
 
     @property
     def folder(self) -> Path:
@@ -278,8 +279,26 @@ class ReportOptions(SharedOptions):
     metric: str = option("", "The metric of quality, instead of the grid's.", metavar="METRIC")
     target: str = option(
         "",
-        "The quality to reach, such as 'val/loss<=3.28'; 'mean val/loss<=3.28' also tests the mean of the runs.",
+        "The quality that each run has to reach, such as 'val/loss<=3.28', or the mean of runs of fixed length, by a "
+        "one-sided test: 'mean val/loss<=3.28 at 1%'.",
         metavar="METRIC<=X",
+    )
+    deadline: str = option(
+        "", "The cheapest of those whose runs take at most this, to the target if there is one.", metavar="3h"
+    )
+    spend_at_most: str = option(
+        "", "The fastest of those whose runs cost at most this; with a deadline, the cheapest.", metavar="AMOUNT"
+    )
+    weights: str | Mapping[str, float] = option(
+        "",
+        "Weights of workloads in the mean over several:",
+        usage="--weights vgg16=2,bert=1.",
+        python='{"vgg16": 2}.',
+        metavar="NAME=X,…",
+    )
+    runs_per_month: int | None = option(None, "Runs a month, for the price of a month.", metavar="N", least=1)
+    budget: str = option(
+        "", "The training time that every run had, such as 10m; the quality then decides.", metavar="TIME"
     )
     where: Mapping[str, Any] | Sequence[str] = option(
         (),

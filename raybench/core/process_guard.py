@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PARENT, SESSION, STARTED = 1, 3, 19  # fields of /proc/PID/stat after the name
 
 
 def die_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
@@ -55,6 +56,31 @@ def children() -> set[int]:
             if stat.read_text(errors="replace").rpartition(") ")[2].split()[1] == own_pid:
                 pids.add(int(stat.parent.name))
     return pids
+
+
+def daemons() -> list[str]:
+    """Name the processes that a trial's process has started and that have left its session (Linux).
+
+    They are its children, or orphans that its parent has adopted.
+    """
+    rows = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            name, _, fields = stat.read_text(errors="replace").rpartition(") ")
+            rows[int(stat.parent.name)] = name.partition("(")[2], fields.split()
+    own_pid = os.getpid()
+    if own_pid not in rows:
+        return []
+    _, own = rows[own_pid]
+    family = {str(own_pid), own[PARENT]}
+    return [
+        f"{name} (process {pid})"
+        for pid, (name, fields) in rows.items()
+        if fields[PARENT] in family
+        and fields[SESSION] != own[SESSION]
+        and int(fields[STARTED]) >= int(own[STARTED])
+        and fields[0] != "Z"
+    ]
 
 
 def end_children(spare: Collection[int] = (), seconds: float = 5.0) -> None:

@@ -451,6 +451,14 @@ class RunOptions:
         unit="epochs",
         ge=1,
     )
+    power_limit: int | None = setting(
+        None,
+        "Power limit of each NVIDIA GPU of a trial, restored afterwards; it usually needs an administrator.",
+        examples=[250],
+        affects=(SPEED,),
+        unit="W",
+        ge=1,
+    )
     memory_limit: int | None = setting(
         None,
         "Memory limit of all processes of a CPU trial together: bytes, or a text such as 2GiB. A trial that needs more "
@@ -482,6 +490,7 @@ DEFAULTS: Mapping[str, Any] = {
 """Defaults if neither the grid, the device's profile nor the workload sets a value."""
 
 
+LARGEST = "largest"  # a batch size on an axis: the largest that fits
 PARAM = "params."  # prefix of an axis that is a parameter of the user's own training function
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+KILLED = "Killed"  # type of the error of a trial whose process was ended by SIGKILL without a sign of memory pressure
+
 
 class TrialStatus(StrEnum):
     """Status at the end of a trial, as in files and tables.

@@ -198,6 +198,10 @@ class Device:
         scale = 1 if platform.system() == "Darwin" else 1024
         return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
+    def alloc_retries(self) -> int | None:
+        """How often the allocator freed what it had kept because memory ran out; None if it does not count that."""
+        return None
+
     def describe(self) -> Hardware:
         """The hardware that the trial actually runs on."""
         return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())

@@ -130,6 +130,11 @@ class Cuda(Nvidia, TorchDevice):
 
         return max(int(torch.cuda.max_memory_allocated(number)) for number in self._used)
 
+    def alloc_retries(self) -> int:
+        import torch
+
+        return sum(int(torch.cuda.memory_stats(number).get("num_alloc_retries", 0)) for number in self._used)
+
     def describe(self) -> Hardware:
         """The model of the first visible GPU, and the number of visible GPUs."""
         import torch

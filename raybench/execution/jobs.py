@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,7 +25,7 @@ def make_job(plan: Plan, assignment: Assignment, folder: Path, root: Path) -> Jo
     trial, attempt, node, fit = assignment.work.trial, assignment.work.attempt, assignment.nodes[0], assignment.fit
     spec, cell, workload = plan.spec, trial.cell, trial.cell.workload
     check_unchanged(workload)
-    target = spec.target.model_dump() if spec.target else None
+    target = spec.target.plain() if spec.target else None
     return Job(
         trial=trial.trial_id,
         attempt=attempt,
@@ -41,7 +41,7 @@ def make_job(plan: Plan, assignment: Assignment, folder: Path, root: Path) -> Jo
         timeout=cell.timeout,
         memory_limit=cell.memory_limit,
         checkpoint_every=cell.checkpoint_every,
-        target=spec.target.plain() if spec.target else None,
+        target=target,
         python=node.interpreter(fit.environment).python,
         versions=code_versions(workload.folder, workload.files),
         labels={
@@ -50,7 +50,7 @@ def make_job(plan: Plan, assignment: Assignment, folder: Path, root: Path) -> Jo
             "profile": trial.cell.profile,
             "request_id": trial.cell.request_id,
             "machine": {"cores": node.cores},
-            **({"target": target} if target else {}),
+            **({"target": asdict(target)} if target else {}),
         },
     )
 

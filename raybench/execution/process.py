@@ -24,9 +24,11 @@ from raybench.core.cell import COMMAND
 from raybench.core.events import OUTPUT, Event
 from raybench.core.job import Job
 from raybench.core.memory import oom_kills, size
+from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch
 from raybench.datasets.paths import user_cache
+from raybench.devices.power_limit import PowerLimitError, power_limited
 from raybench.environments import clean_environ, link_package, own_environ
 from raybench.errors import ExecutionError
 from raybench.monitoring import Monitor
@@ -42,6 +44,7 @@ START_TIMEOUT = 300.0
 """Timeout for loading a framework, in seconds: a cold network disk is slow, a hung interpreter never finishes."""
 
 CLOSE_TIMEOUT = 10.0  # seconds to wait until a fork server and all its descendants have ended
+LEFT_BYTES = 2**20  # bytes of shared memory, left by a trial that was killed, from which on it is said
 CHECK_S = 1.0  # seconds between two looks at a trial: at the size of its output and, if it has a limit, at its memory
 
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -101,6 +104,7 @@ class ForkServer:
             raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *lines]))
         self.import_seconds = float(message["ready"])
         self._end: tuple[TrialStatus, Mapping[str, Any]] | None = None
+        self._left: Mapping[str, int] = {}  # bytes of files of shared memory
         self._check_at_s = 0.0
 
     @property
@@ -142,6 +146,15 @@ class ForkServer:
         The run conditions are monitored meanwhile; their summary is the event before the last. In the attempt's own
         journal it may follow the last, which the trial itself writes. Closing the iterator terminates the trial.
         """
+        watts = job.cell.device.power_limit
+        try:
+            with power_limited(None if watts is MISSING else watts, job.visible):
+                yield from self._monitored(job)
+        except PowerLimitError as error:
+            failure = {"type": "PowerLimitError", "message": str(error)}
+            yield self._end_event(job, TrialStatus.FAILED, failure, time.monotonic())
+
+    def _monitored(self, job: Job) -> Iterator[Event]:
         with Monitor(job) as audit, contextlib.closing(self._run(job, audit)) as stream:
             for event in stream:
                 audit.see(event)
@@ -170,7 +183,7 @@ class ForkServer:
                     pid = message["pid"]
                     if not job.check:
                         audit.begin(pid)
-                code, peak = message.get("exit"), message.get("peak_bytes")
+                code, peak, self._left = message.get("exit"), message.get("peak_bytes"), message.get("left", {})
                 if "event" in message:
                     ended = message["event"]["event"] in events.ENDS
                     yield message["event"]
@@ -221,6 +234,7 @@ class ForkServer:
                 if "pid" in message:  # it had not begun
                     _kill_session(message["pid"])
                 if "exit" in message:
+                    self._left = message["left"]
                     return int(message["exit"])
         self.close()
         return None
@@ -230,6 +244,11 @@ class ForkServer:
         folder = Path(job.folder)
         wall_s = round(time.monotonic() - start_s, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
+        if (size := sum(self._left.values())) >= LEFT_BYTES:
+            new = (
+                f"new since it began and in use by no process, {size / 2**20:,.0f} MiB: {', '.join(sorted(self._left))}"
+            )
+            error["message"] = f"{error['message']}; {new}"
         event = end_event(job, status, error, wall_s, round(self.import_seconds, 6))
         with contextlib.suppress(OSError):  # the receiver of the event keeps it too
             append_event(folder, event)

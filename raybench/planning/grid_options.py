@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.config import GridSpec, load_grid
-from raybench.config.load import plain
+from raybench.config.load import plain, shipped
 from raybench.config.prices import PriceList
 from raybench.core.identity import INLINE
 from raybench.core.options import PlanOptions
@@ -16,6 +16,8 @@ from raybench.core.text import format_value, is_written
 from raybench.errors import UsageError, nearest
 from raybench.planning.expand import AVAILABLE
 from raybench.planning.smoke import smoke_grid
+from raybench.results.executions import Execution, in_order
+from raybench.results.folder import execution_files, has_results, known_id
 
 
 def requested_grid(
@@ -39,11 +41,27 @@ def requested_grid(
     if options.synthetic_data:
         by_option["--synthetic-data" if dashes else "synthetic_data"] = "synthetic_data=true"
     changes = _texts(options.set, lambda value: json.dumps(plain(value), default=str))
-    spec = load_grid(source, changes, f"{dashes}set", by_option, parts)
-    spec._prices = PriceList.read(Path(options.prices)) if options.prices else PriceList()
+    text = None if isinstance(source, Mapping) else _imported(source, options.folder)
+    if text is not None and not isinstance(source, Mapping):
+        source = source.with_suffix(".yaml")
+    spec = load_grid(source, changes, f"{dashes}set", by_option, parts, text)
+    spec._prices = PriceList.read(Path(options.prices), options.terms) if options.prices else PriceList()
     spec._where = _filter(_texts(options.where, format_value), spec, f"{dashes}where")
     spec = spec.model_copy(update={"name": f"{spec.name}{INLINE}"}) if options.inline else spec
     return smoke_grid(spec) if options.smoke else spec
+
+
+def _imported(source: Path, results: Path) -> str | None:
+    """Return the file of a grid that was imported, by its name; None for any other source.
+
+    Its paths are relative to the current folder, as the code is not imported.
+    """
+    folder = results / source
+    if source.exists() or len(source.parts) != 1 or not has_results(folder):
+        return None
+    executions = in_order([each for file in execution_files(folder) if (each := Execution.read(file))])
+    is_own = all(each.origin == known_id(results) for each in executions)
+    return None if not executions or (is_own and shipped(source) != source) else executions[-1].grid or None
 
 
 def _texts(values: Mapping[str, Any] | Sequence[str], text: Callable[[Any], str]) -> list[str]:

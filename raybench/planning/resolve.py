@@ -14,6 +14,7 @@ from raybench.config import DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.config.prices import Price
 from raybench.core.cell import (
+    COMMAND,
     Cell,
     CellDevice,
     CellEngine,
@@ -21,18 +22,21 @@ from raybench.core.cell import (
 )
 from raybench.core.identity import digest
 from raybench.core.origin import Origin
-from raybench.core.settings import MISSING, PARAM, SETTINGS
+from raybench.core.settings import LARGEST, MISSING, PARAM, SETTINGS
 from raybench.devices import frameworks, hosted
 from raybench.devices.energy import energy_problem
+from raybench.devices.power_limit import power_limit_problem
 from raybench.engines.loop_facts import recognize
 from raybench.environments import recipe_for
 from raybench.errors import WorkloadError, nearest
-from raybench.planning.expand import Point, matches
+from raybench.planning.expand import Point, matches, point_key
 from raybench.planning.node import Node
 from raybench.planning.placement import NeedsNode, Placement, ResourceRequest, devices_and_replicas, find_placements
 from raybench.results.run_table import price_of
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import arithmetic, fill
+
+NOT_KNOWN = "its largest batch is not known yet: `raybench grid` looks for it before it plans the trials"
 
 
 class ModelFlops(NamedTuple):
@@ -127,11 +131,18 @@ class Resolver:
         for when, changes in self._rules:
             if matches(point, when):
                 given |= changes
+        skip = ""
+        if given.get("batch_size") == LARGEST:
+            found = self._spec._largest.get(point_key(point))
+            skip = "no batch fits into its memory" if found == 0 else NOT_KNOWN if found is None else ""
+            given["batch_size"] = found or 1
         requested = {"framework": framework} | self._defaults | given
         need = self._need(profile, requested)
         places = self._placement(need)
         if isinstance(places, str):
             return [self._cell(point, given, requested, need, None, places)]
+        if skip:
+            return [self._cell(point, given, requested, need, None, skip)]
         return [self._cell(point, given, requested, need, fit, None) for fit in places]
 
     def _cell(
@@ -147,6 +158,7 @@ class Resolver:
         devices, replicas = (fit.devices, fit.replicas) if fit else devices_and_replicas(need, "")
         resolved = {**requested, "replicas": replicas} | self._batch_sizes(given, requested, devices)
         skip = self._unsupported(profile.kind, resolved) or skip or self._without_energy(profile.kind, fit)
+        skip = skip or self._without_power_limit(profile.kind, resolved, fit)
         is_told = devices > 1 or self._info.tells_devices(given)
         content = self._content(point["device"], profile, resolved, fit, devices if is_told else MISSING)
         return ResolvedCell(
@@ -264,19 +276,39 @@ class Resolver:
         reason = energy_problem(kind)
         return f"a budget of energy needs a counter: {reason}" if reason else None
 
-    def _budget(self, device: str, price: Price | None) -> dict[str, Any] | None:
-        """The budget of a cell; a price is that of so many seconds."""
+    def _without_power_limit(self, kind: str, resolved: Mapping[str, Any], fit: Placement | None) -> str | None:
+        """The reason why a power limit cannot be set on this machine, or None, also for a cluster."""
+        is_here = fit and any(node.name in fit.nodes and not node.address for node in self._nodes)
+        watts = resolved.get("power_limit")
+        return power_limit_problem(kind, watts, bool(is_here)) or None if watts else None
+
+    def _budget(self, device: str, price: Price | None, resolved: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The budget of a cell; a price is that of so many seconds, FLOPs are those of so much work."""
         budget = self._spec.budget
         if not budget:
             return None
         if budget.energy is not None:
             return {"joules": budget.energy}
+        if budget.is_of_work:
+            return self._work_budget(resolved)
         if budget.price is not None and not (price and price.per_hour):
             example = f"`devices: {{{device}: {{kind: {self._spec.profile(device).kind}, price_per_hour: 0.35}}}}`"
             raise self._spec.error("budget", f"needs the price of {device}; give it one, such as {example}")
         price_per_s = price_of(1.0, price.per_hour) if price else None
         seconds = budget.time or round((budget.price or 0.0) / (price_per_s or 1.0), 3)
         return {"seconds": seconds} | ({"compile": False} if budget.compile == "excluded" else {})
+
+    def _work_budget(self, resolved: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._spec.budget
+        ((unit, amount),) = self._spec.budget.amount.items()
+        if self._info.form == COMMAND:
+            raise self._spec.error("budget", f"of {unit} needs a training that counts them while it runs; set `epochs`")
+        if unit != "flops":
+            return {"work": amount, "unit": unit}
+        flops = self._flops(resolved)
+        if flops is None:
+            raise self._spec.error("budget", "of flops needs `flops_per_token` or `flops_per_example`")
+        return {"work": amount / flops.per_unit, "unit": flops.unit}
 
     def _need(self, profile: DeviceProfile, resolved: Mapping[str, Any]) -> ResourceRequest:
         precision = resolved.get("precision")
@@ -311,6 +343,7 @@ class Resolver:
             devices=devices,
             nodes=resolved["nodes"] if resolved["nodes"] > 1 else MISSING,
             resources=profile.resources or MISSING,
+            power_limit=resolved.get("power_limit") or MISSING,
         )
         try:
             data = self._info.data(resolved, self._digest, self._available)
@@ -334,8 +367,8 @@ class Resolver:
             warmup_epochs=resolved["warmup_epochs"],
             workload=self._info.identity(),
             seed=self._spec.seed,
-            stop_at_target=target.model_dump(exclude_none=True) if target else None,
-            budget=self._budget(name, self._price(name, device)),
+            stop_at_target=target.model_dump(exclude_none=True, exclude={"of", "level"}) if target else None,
+            budget=self._budget(name, self._price(name, device), resolved),
             compared=self._compared,
             params=params,
         )

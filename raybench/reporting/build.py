@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
 from raybench.analysis.compare import Limits, compare
-from raybench.analysis.measured import as_fraction, counted_units, measure_all
-from raybench.analysis.of_mean import means
+from raybench.analysis.measured import as_one_grid, counted_units
+from raybench.analysis.trade_off import choices
+from raybench.core.cell import VERSION_AXIS
 from raybench.core.events import now
 from raybench.core.job import Target
 from raybench.core.options import ReportOptions
@@ -23,6 +25,7 @@ from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report, make_report
+from raybench.reporting.reproduction import after
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
 from raybench.results.run_table import Run
@@ -32,12 +35,15 @@ from raybench.tracking.store import is_store
 
 if TYPE_CHECKING:
     from raybench.config.prices import PriceList
+    from raybench.results.executions import Execution
     from raybench.results.history import GridHistory
 
-MEAN = "mean "
-"""Before the target of which the mean of the runs is tested, too."""
+_TARGET = re.compile(
+    r"(?P<mean>mean )?\s*(?P<metric>[^<>=\s]+)\s*(?P<sign><=|>=)\s*(?P<bound>-?\d+(?:\.\d+)?(?:e-?\d+)?)"
+    r"(?(mean)(?: at (?P<level>\d+(?:\.\d+)?)%)?)"
+)
 
-_TARGET = re.compile(rf"(?:{MEAN})?\s*([^<>=\s]+)\s*(<=|>=)\s*(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 HTML = "report.html"
 """The name of the report's page in the folder of a grid."""
@@ -56,6 +62,9 @@ def from_attempts(
     prices: PriceList | None = None,
     unit: str = "",
     directions: Mapping[str, bool] | None = None,
+    weights: Mapping[str, float] | None = None,
+    executions: Sequence[Execution] = (),
+    sources: Sequence[str] = (),
 ) -> Report:
     """Return the report of attempts.
 
@@ -67,6 +76,9 @@ def from_attempts(
         prices: prices that replace those of the request.
         unit: the unit of work instead of the request's.
         directions: whether more of a metric is better, by name, besides what the request says.
+        weights: of workloads in a mean over several.
+        executions: that made the attempts.
+        sources: names of the files that the attempts are from.
 
     Raises:
         UsageError: no configuration has that baseline, or no run counts that unit.
@@ -76,24 +88,25 @@ def from_attempts(
     if prices:
         request, unused = prices.applied(request, attempts)
         warnings += [unused] if unused else []
-    counted = counted_units(run for run in attempts if run.cell_id in own)
-    if (wanted := unit or request.unit) and wanted not in counted:
-        known = nearest(wanted, counted) if counted else "the trials count nothing"
+    units = counted_units(run for run in attempts if run.cell_id in own)
+    if (wanted := unit or request.unit) and wanted not in units:
+        known = nearest(wanted, units) if units else "the trials count nothing"
         problem = f"unit: no run counts {wanted}; {known}"
         if unit:
             raise UsageError(problem)
-        warnings += [problem] if counted else []
+        warnings += [problem] if units else []
     said = {**request.higher_is_better, **(directions or {})}
     request = replace(request, unit=wanted, higher_is_better=said)
     analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
-    answer = analyzed.answer(warnings)
+    answer = analyzed.answer(warnings, weights)
     if request.limits:
         try:
             decision = tuple(sentences(compare(analyzed, Limits.from_json(request.limits))))
         except UsageError as error:  # no run has the metric, or the limits are damaged
             decision = (str(error),)
         answer = replace(answer, decision=decision)
-    return make_report(answer, [run for run in attempts if run.cell_id in own], now(), request.text)
+    counted = [run for run in attempts if run.cell_id in own]
+    return make_report(answer, counted, now(), request.text, executions, sources)
 
 
 def from_grid(grid: GridSource, options: ReportOptions | None = None, everything: bool = False) -> Report:
@@ -108,7 +121,7 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     if options.prices:
         from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
 
-        prices = PriceList.read(Path(options.prices))
+        prices = PriceList.read(Path(options.prices), options.terms)
     attempts = list(grid.runs)
     own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
     request = grid.request
@@ -124,15 +137,33 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
     request, attempts = _changed(request, attempts, options)
+    executions = grid.history.executions if grid.history else ()
+    baseline, weights = _baseline_in(options.baseline), _weights(options.weights)
     report = from_attempts(
-        attempts, request, _baseline_in(options.baseline), warnings, prices, options.unit, options.directions
+        attempts,
+        request,
+        baseline,
+        warnings,
+        prices,
+        options.unit,
+        options.directions,
+        weights,
+        executions,
+        grid.sources,
     )
-    if options.target.startswith(MEAN) and (target := as_fraction(request.target)):
-        measured, _ = measure_all(attempts, request)
-        report = replace(report, answer=replace(report.answer, means=tuple(means(measured, target))))
+    answer = replace(report.answer, runs_per_month=options.runs_per_month)
+    if options.deadline or options.spend_at_most:
+        deadline_s, spend = _seconds(options.deadline), _price(options.spend_at_most)
+        if spend and all(each.price_per_hour is None for each in answer.configurations):
+            raise UsageError("spend_at_most: no configuration has a price; set `price_per_hour`, or use --prices")
+        found = tuple(choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend))
+        answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=found)
+    report = replace(report, answer=answer)
+    if grid.history and grid.is_folder:
+        report = replace(report, reproduction=list(after(grid.history)))
     status = replace(report.answer.status, is_own=grid.is_folder)
-    if grid.history and grid.history.unread:  # in front of the answer, as it could be a different one
-        status = replace(status, repeats=(*status.repeats, f"The grid has damaged files: {grid.history.unread}"))
+    if grid.history:  # in front of the answer, as it could be a different one
+        status = replace(status, repeats=(*status.repeats, *grid.history.warnings))
     return replace(report, answer=replace(report.answer, status=status))
 
 
@@ -147,10 +178,10 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
     if options.target:
         match = _TARGET.fullmatch(options.target)
         if match is None:
-            raise UsageError(f"target: {options.target!r} is not like val/loss<=3.28, or 'mean val/loss<=3.28'")
-        name, sign, bound = match.groups()
-        target = Target(name, *((float(bound), None) if sign == ">=" else (None, float(bound))))
-        metric = options.metric or name
+            raise UsageError(f"target: {options.target!r} is not like val/loss<=3.28, or 'mean val/loss<=3.28 at 1%'")
+        least, most = (float(match["bound"]) if match["sign"] == sign else None for sign in (">=", "<="))
+        target = Target(match["metric"], least, most, float(match["level"] or 1) / 100 if match["mean"] else None)
+        metric = options.metric or target.metric
     for asked, name in (("metric", options.metric), ("target", target.metric if options.target and target else "")):
         if name and name not in metrics:
             hint = nearest(name, metrics) if metrics else "none has a metric"
@@ -166,17 +197,73 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
     if not cells:
         raise UsageError(f"where: {request.name} has no configuration with all of {', '.join(wanted)}")
     runs = [run.whole() if options.whole_runs else run for run in attempts]
+    budget = request.budget
+    if options.budget:
+        from raybench.config.values import seconds_of  # with all of the grid file
+
+        budget = {"time": seconds_of(options.budget, "--budget")}
+        runs = [replace(run, cell=replace(run.cell, budget={"seconds": budget["time"]})) for run in runs]
     these_machines = options.these_machines or request.these_machines
-    return replace(request, metric=metric, target=target, cells=cells, these_machines=these_machines), runs
+    changed = replace(request, metric=metric, target=target, cells=cells, these_machines=these_machines)
+    return replace(changed, budget=budget), runs
+
+
+def versions(sources: Sequence[str], options: ReportOptions) -> Grid:
+    """Return the versions of a chain as one grid: several sources, or the configurations of one."""
+    found = [one_grid([each], options.folder, options.grid, options.axis) for each in sources]
+    parts = [(list(each.runs), each.request or request_of_runs(each.name or "", each.runs)) for each in found]
+    names = [user_path(each).stem for each in sources]
+    names = names if len({*names}) == len(names) else list(sources)
+    runs, request = as_one_grid(VERSION_AXIS, zip(names, parts, strict=True)) if len(parts) > 1 else parts[0]
+    request, runs = _changed(request, runs, options)
+    said = {**request.higher_is_better, **options.directions}
+    return Grid(runs, replace(request, rule=None, first_look=0, unit=options.unit, higher_is_better=said))
+
+
+def _weights(weights: str | Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of workloads that a user wrote, such as `vgg16=2,bert=1`."""
+    pairs = (
+        weights.items() if isinstance(weights, Mapping) else (text.partition("=")[::2] for text in weights.split(","))
+    )
+    try:
+        found = {name.strip(): float(value) for name, value in pairs if name.strip()}
+    except ValueError:
+        raise UsageError(f"weights: {weights!r} is not like vgg16=2,bert=1") from None
+    if min(found.values(), default=1.0) <= 0:
+        raise UsageError(f"weights: {weights!r} has a weight that is not above 0")
+    return found
+
+
+def _seconds(text: str) -> float | None:
+    """Return a deadline in seconds; None without one."""
+    match = _DURATION.fullmatch(text.strip())
+    if not text:
+        return None
+    parts = match.groups() if match else ("0", "0", "0")
+    seconds = sum(float(part or 0) * size for part, size in zip(parts, (3600, 60, 1), strict=True))
+    if not seconds:
+        raise UsageError(f"deadline: {text!r} is not a duration; write 3h, 90m, 1h30m or 45s")
+    return seconds
+
+
+def _price(text: str) -> float | None:
+    """Return what may be spent, in the currency of the prices; None without a limit."""
+    try:
+        amount = float(text.strip().lstrip("$")) if text else None
+    except ValueError:
+        amount = 0.0
+    if amount is not None and not 0 < amount < math.inf:
+        raise UsageError(f"spend_at_most: {text!r} is not a price above 0; write a number such as 30")
+    return amount
 
 
 def history_warnings(history: GridHistory) -> list[str]:
-    """Return warnings that follow from a grid's checks, and from damaged files."""
+    """Return warnings that follow from a grid's checks."""
     from raybench.checks.pretrial import PretrialChecks  # with all of planning, which a CSV does not need
 
     runs = list(history.attempts.values())
     cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
-    return [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs), *history.warnings]
+    return [*PretrialChecks(history.checks).warnings(cells.values()), *unknown_mfu(runs)]
 
 
 def with_warnings(report: Report, warnings: Iterable[str]) -> Report:
@@ -238,7 +325,7 @@ def one_grid(
         raise UsageError(f"{where}: results of {len(names)} grids; choose one with --grid: {', '.join(names)}")
     if not grids[0].runs:
         raise UsageError(f"{where}: no trial in it yet")
-    return grids[0]
+    return replace(grids[0], sources=named)
 
 
 def folder_of(source: str, results: Path) -> Path | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
 from raybench.analysis.ratios import is_accuracy
+from raybench.analysis.trade_off import run_costs
 from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.text import format_value
 from raybench.reporting import words
-from raybench.reporting.layout import AXIS, LABEL, NOTHING, Column
+from raybench.reporting.layout import AXIS, LABEL, NOTHING, TEXT, Column
 from raybench.results.run_table import REPORTED
 from raybench.results.utilization import OVERHEAD
 
@@ -68,8 +70,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     """Return the table of configurations; columns without any value are left out."""
     unit, metric, goal, currency = answer.unit, answer.metric, words.goal_text(answer), words.currency_sign(answer)
     is_reached = words.is_reached(answer.configurations)
-    of, (priced, more) = ("to_target.", (unit, 1)) if is_reached else ("", words.price_unit(answer))
+    of, (priced, more) = "to_target." if is_reached else "", words.price_unit(answer)
     per, per_more = (f" to {goal}" if is_reached else f"/{_short(each.label)}" for each in (unit, priced))
+    per_more = f"/{_short(priced.label)}{per_more}" if is_reached and more > 1 else per_more
     goal_s, unit_s = (words.column_unit(at(each, f"{path}.value") for each in shown) for path in (EXPECTED, "seconds"))
 
     def column(
@@ -97,14 +100,24 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         _ratios(words.speed_head(answer), shown, "ratio", drop=8 if is_reached else 0),
         column(words.metric_name(metric), "quality.value", quality),
         *([] if effect_columns(answer) else [_differences(answer, shown)]),
-        column(f"{currency}{per_more}", f"{of}price", size=1 / more, drop=5),
-        column(f"device J{per}", f"{of}energy_j", drop=9),
+        Column(
+            f"{currency}{per_more}",
+            words.column_texts([at(each, f"{of}price") for each in shown], 1 / more, with_ends=True),
+            drop=2,
+            right=True,
+        ),
+        *_of_runs(answer, shown),
+        _energy(answer, shown)
+        if unit.has_rate and not is_reached
+        else column(f"device J{per}", f"{of}energy_j", drop=9),
     ]
     own = dict.fromkeys(name for each in shown for name in each.metrics if name not in (metric, *STANDARD))
     columns += [column(words.metric_name(name), f"metrics.{name}", drop=13 + n) for n, name in enumerate(own)]
-    for each in REPORTED:
+    columns.append(Column("memory", list(map(words.memory_text, shown)), drop=7, right=True))
+    for each in (each for each in REPORTED if each.name not in words.MEMORY):
         text = percent if each.unit == "fraction" else None
         columns.append(column(each.head, f"medians.{each.name}", text, drop=each.drop))
+    columns.append(Column("a run", list(map(words.goodput_text, shown)), drop=12, kind=TEXT))
     columns.append(Column("limited by", list(map(_limit, shown)), drop=8))
     if not words.runs_text(answer):
         columns.append(Column("runs", [f"{each.completed}/{each.planned}" for each in shown], drop=2, right=True))
@@ -112,6 +125,38 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         columns.append(column("machines", "machines", str, drop=2))
     columns.append(Column("cautions", [", ".join(each.cautions) for each in shown], drop=1))
     return [each for each in columns if not each.is_empty]
+
+
+def device_columns(answer: Answer) -> list[Column]:
+    """Return the table of the best configuration of each device; empty if that of configurations is the same."""
+    if not answer.of_devices:
+        return []
+    shown = [answer.configurations[each.configuration] for each in answer.of_devices]
+    columns = configuration_columns(answer, shown)
+    place = next(number for number, column in enumerate(columns) if column.kind == LABEL)
+    columns[place] = replace(columns[place], head="best of each device")
+    certain = Column("certain", list(map(partial(words.certain_text, answer), answer.of_devices)), drop=3, kind=TEXT)
+    last = next((number for number, column in enumerate(columns) if column.head == "cautions"), len(columns))
+    return [*columns[:last], certain, *columns[last:]]
+
+
+def _energy(answer: Answer, shown: Sequence[Configuration]) -> Column:
+    """Return what is done with a joule of the device, such as tokens."""
+    unit = answer.unit
+    amounts = [each.energy_j and unit.amount / each.energy_j for each in shown]
+    return Column(f"{unit.counted}/device J", words.column_texts(amounts), drop=9, right=True)
+
+
+def _of_runs(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
+    """Return the prices of a run, which is to the target if there is one, and of a month."""
+    prices, currency = [run_costs(each)[1] for each in shown], words.currency_sign(answer)
+    times = answer.runs_per_month or 0.0
+    heads = [(f"{currency}/run", 1.0)] * (not words.is_reached(shown) and answer.unit.name != "run")
+    heads += [(f"{currency}/month ({times:,.0f} runs)", times)] * bool(times)
+    return [
+        Column(head, words.column_texts([price and price * n for price in prices]), drop=7, right=True)
+        for head, n in heads
+    ]
 
 
 def machine_columns(answer: Answer) -> list[Column]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Iterator
 
 from raybench.analysis.compare import BUSY, BUSY_REASON, FEW_CONFIGURATIONS, Change, Comparison, Decision, Verdict
@@ -12,6 +10,7 @@ from raybench.core.repeats import percent
 from raybench.core.text import names_text, plural
 from raybench.reporting.layout import LABEL, NOTHING, Column
 from raybench.reporting.report import json_text
+from raybench.reporting.tables import literal, markdown_table
 from raybench.reporting.words import caution_text, difference_text, number, ratio_text, seconds_text, target_text
 
 _SLOWER = (Verdict.SLOWER, Verdict.SLOWER_RUN)
@@ -58,6 +57,11 @@ def _kept(comparison: Comparison) -> str:
     faster = [each for each in comparison.changes if each.speed and each.speed.low and each.speed.low > 1]
     names = [
         f"{each.label} by {percent(each.speed.value - 1)}, at least {percent(each.speed.low - 1)}"
+        + (
+            ""
+            if each.speed_total is None or (each.speed_total.low or 0.0) > 1
+            else " in its epochs, not as a whole run"
+        )
         for each in faster
         if each.speed and each.speed.low
     ]
@@ -153,20 +157,11 @@ def as_json(comparison: Comparison) -> str:
 
 def as_markdown(comparison: Comparison) -> str:
     """A comment for a pull request: the answer and the table, the rest folded; no text of a version is markup."""
-    first, *rest = map(_literal, sentences(comparison))
+    first, *rest = map(literal, sentences(comparison))
     lines = [f"### raybench: {first}", "", *(f"{each}  " for each in rest), ""]
-    shown = columns(comparison)
-    rows = [[_literal(each.head) for each in shown], ["--:" if each.right else "---" for each in shown]]
-    rows += [list(map(_literal, row)) for row in zip(*(each.texts for each in shown), strict=True)]
-    lines += [f"| {' | '.join(row)} |" for row in rows if shown]
+    if shown := columns(comparison):
+        lines.append(markdown_table(shown))
     if folded := list(details(comparison)):
         lines += ["", "<details><summary>Cautions and differences</summary>", ""]
-        lines += [*(f"{'  ' * each.startswith('  ')}- {_literal(each.strip())}" for each in folded), "", "</details>"]
+        lines += [*(f"{'  ' * each.startswith('  ')}- {literal(each.strip())}" for each in folded), "", "</details>"]
     return "\n".join(lines) + "\n"
-
-
-def _literal(text: str) -> str:
-    """Return a text that GitHub shows as it is: no markup, link, mention of a person or reference to an issue."""
-    text = re.sub(r"[\\`*_{}\[\]|~#]", r"\\\g<0>", html.escape(" ".join(text.split()), quote=False))
-    # A space of no width ends what GitHub would make a mention, a reference or a link.
-    return re.sub(r"(?i)(@|\\#|\bgh-|://|\bwww\.)", "\\1\u200b", text)

@@ -18,10 +18,12 @@ from datetime import datetime
 from io import StringIO
 from itertools import chain, cycle
 from statistics import fmean
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from raybench.analysis.answer import Answer, Configuration, Effect, Ratio, Scaling, Summary
-from raybench.analysis.ratios import is_accuracy
+from raybench.analysis.answer import Answer, Configuration, Criterion, Effect, Ratio, Scaling, Summary
+from raybench.analysis.chain import Chain, StepVerdict
+from raybench.analysis.ratios import is_accuracy, scaled
 from raybench.core.labels import named_value
 from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
@@ -87,10 +89,6 @@ SECTIONS = {
 }
 """Parts of a run in stacking order, with their names and colors."""
 
-PART_OF = dict.fromkeys(("setup", "startup", "data", "build"), "start")
-PART_OF |= {"compile_evaluate": "compile", "checkpoint": "other"}
-"""The part that shows a section of a run that has none of its own."""
-
 Make = Callable[..., "Figure"]
 """What makes a figure: `matplotlib.figure.Figure`, or `pyplot.figure` for one that a notebook displays."""
 
@@ -122,7 +120,7 @@ def draw(name: str, answer: Answer, make: Make | None = None) -> Figure:
     Raises:
         NoDataError: the grid has no data for it.
     """
-    with _styled(name):
+    with styled(name):
         from matplotlib.figure import Figure
 
         return FIGURES[name].draw(answer, make or Figure)
@@ -174,7 +172,9 @@ def speed(answer: Answer, make: Make) -> Figure:
     if relative:
         panel.axvline(1, color=INK, linewidth=0.8, zorder=1)
     absolute = f"seconds{goal or f' per {answer.unit.label}'} (less is faster)"
-    panel.set_xlabel(f"relative speed{goal}" if relative else absolute, loc="left")
+    # Beside a second panel, a long title would run into its title.
+    title = f"relative speed{goal}" if relative else absolute
+    panel.set_xlabel(fill(title, 24) if len(panels) > 1 else title, loc="left")
     _name_rows(panel, answer, shown)
     if len(panels) > 1:
         _quality_panel(panels[1], answer, shown, colors)
@@ -208,7 +208,7 @@ def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], 
             _interval(panel, row, each.quality, colors[each.index], hollow=each.is_reference, scale=scale)
     if (bound := _bound(answer)) is not None:
         panel.axvline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    panel.set_xlabel(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), loc="right")
+    panel.set_xlabel(fill(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), 16), loc="right")
     panel.tick_params(axis="y", length=0, labelleft=False)
     panel.tick_params(axis="x", labelsize=8)
     panel.spines["left"].set_visible(False)
@@ -275,13 +275,7 @@ def time_parts(answer: Answer, make: Make) -> Figure:
     if not shown:
         raise NoDataError("no run recorded the parts of its time")
     figure, (panel,) = _new_figure(make, ROW * len(shown) + 0.85)
-    sums: list[dict[str, float]] = []
-    for each in shown:
-        parts = dict.fromkeys(SECTIONS, 0.0)
-        for section, seconds in each.run_parts_s.items():
-            name = PART_OF.get(section, section)
-            parts[name if name in parts else "other"] += seconds
-        sums.append(parts)
+    sums = list(map(words.run_parts, shown))
     ends = [0.0] * len(shown)
     for name, (label, color) in SECTIONS.items():
         shares = [100 * parts[name] / sum(parts.values()) for parts in sums]
@@ -299,27 +293,44 @@ def time_parts(answer: Answer, make: Make) -> Figure:
 
 
 def time_and_price(answer: Answer, make: Make) -> Figure:
-    """Draw time against price: to the target if there is one, else of a whole run."""
-    points: list[tuple[Configuration, float, float]] = []
-    for each in _ranked(answer):
-        to, middle = each.to_target, _seconds(each)
-        seconds, price = (middle.value if middle else None, to.price) if to else (each.total_s, each.total_price)
+    """Draw time against price, to the target if there is one, else of a unit of work; a line joins the best of both."""
+    points: list[tuple[Configuration, Summary, Summary]] = []
+    for each in _some(_ranked(answer)):
+        seconds, price = _seconds(each), each.to_target.price if each.to_target else each.price
         if seconds is not None and price is not None:
             points.append((each, seconds, price))
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
     figure, (panel,) = _new_figure(make, 3.3)
-    colors, unit = _colors(answer), words.column_unit(seconds for _, seconds, _ in points)
-    points = [(each, seconds / unit.seconds, price) for each, seconds, price in points]
+    _, times = words.price_unit(answer)
+    colors, unit = _colors(answer), words.column_unit(seconds.value * times for _, seconds, _ in points)
+    points = [(each, scaled(s, times / unit.seconds), scaled(price, times)) for each, s, price in points]
+    by_index = {each.index: (time.value, price.value) for each, time, price in points}
+    for trade_off in answer.trade_offs:
+        steps = [by_index[step.configuration] for step in trade_off.steps if step.configuration in by_index]
+        panel.plot(*zip(*steps, strict=True), color=INK, linewidth=0.8, drawstyle="steps-pre", zorder=1)
+    best = {step.configuration for trade_off in answer.trade_offs for step in trade_off.steps}
     for each, time, price in points:
-        panel.plot(time, price, "o", color=colors[each.index], markersize=6, markeredgecolor=PAPER)
-    _scale(panel, [time for _, time, _ in points], 6.0)
-    _scale(panel, [price for _, _, price in points], 6.0, "y")
-    goal = f"to {words.goal_text(answer)}" if any(each.to_target for each, _, _ in points) else "of a whole run"
-    panel.set_xlabel(f"time {goal}, {unit.name}", loc="left")
+        color = colors[each.index]
+        x, y = ([each.low or each.value, each.high or each.value] for each in (time, price))
+        panel.plot(x, [price.value] * 2, color=color, linewidth=1.2)
+        panel.plot([time.value] * 2, y, color=color, linewidth=1.2)
+        face = color if each.index in best else PAPER
+        panel.plot(time.value, price.value, "o", color=color, markersize=6, markerfacecolor=face)
+    _scale(panel, [time.value for _, time, _ in points], 6.0)
+    _scale(panel, [price.value for _, _, price in points], 6.0, "y")
+    head = words.price_head(answer)
+    panel.set_xlabel(f"time{head}, {unit.name}", loc="left")
     panel.set_ylabel(f"price, {words.currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
-    _label_ends(figure, panel, [(_fitted(answer, each), x, y, colors[each.index]) for each, x, y in points])
+    # Labels of more would hide the points.
+    named = best | {each.configuration for each in answer.of_devices} if len(points) > MAX_CURVES else {*by_index}
+    ends = [
+        (_fitted(answer, each), time.value, price.value, colors[each.index])
+        for each, time, price in points
+        if each.index in named
+    ]
+    _label_ends(figure, panel, ends)
     return figure
 
 
@@ -329,7 +340,7 @@ def over_time(over: OverTime) -> RenderedFigure:
     from matplotlib.figure import Figure
 
     axis: Any = dates
-    with _styled("over"):
+    with styled("over"):
         figure, (panel,) = _new_figure(Figure, 3.3)
         ends = []
         for each, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
@@ -349,6 +360,34 @@ def over_time(over: OverTime) -> RenderedFigure:
         _label_ends(figure, panel, ends)
     caption = "Dots are executions, each the geometric mean of its runs; lines are levels between changes."
     return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
+
+
+def steps(chain: Chain) -> RenderedFigure:
+    """Draw each version of a chain against the one before."""
+    caption = "Lines are 95% intervals; rings are not distinguishable from noise."
+    return RenderedFigure("steps", "Steps of the chain", caption, svg(draw_steps(chain), "steps"))
+
+
+def draw_steps(chain: Chain) -> Figure:
+    """Return that figure, which the caller owns."""
+    with styled("steps"):
+        from matplotlib.figure import Figure
+
+        is_ratio = chain.criterion is not Criterion.QUALITY
+        scale = 100 if not is_ratio and is_accuracy(chain.metric) else 1
+        figure, (panel,) = _new_figure(Figure, ROW * len(chain.steps) + 0.75)
+        for row, step in enumerate(chain.steps):
+            color = COLORS[0] if step.verdict is StepVerdict.BETTER else COLORS[-1]
+            if step.change:
+                _interval(panel, row, step.change, color, hollow=step.verdict is StepVerdict.NOISE, scale=scale)
+        panel.axvline(1 if is_ratio else 0, color=INK, linewidth=0.8, zorder=0)
+        panel.set_yticks(range(len(chain.steps)), [_shortened(step.after) for step in chain.steps])
+        panel.set_ylim(len(chain.steps) - 0.45, -0.55)
+        panel.tick_params(axis="y", length=0)
+        what = "relative speed" if is_ratio else words.metric_name(chain.metric) + (", points" if scale == 100 else "")
+        panel.set_xlabel(f"{what}, against the version before", loc="left")
+        panel.grid(axis="x", linewidth=0.4, color=LINE)
+    return figure
 
 
 def scaling(answer: Answer, make: Make) -> Figure:
@@ -416,7 +455,12 @@ FIGURES: Mapping[str, FigureSpec] = {
         "Wall time of a run, mean over runs; on the right its total.",
         time_parts,
     ),
-    "time_and_price": FigureSpec("Time against price", "Left is faster, down is cheaper.", time_and_price),
+    "time_and_price": FigureSpec(
+        "Time against price",
+        "Left is faster, down is cheaper; lines through dots are 95% intervals. The step line joins the configurations "
+        "that no other beats in both, which are filled.",
+        time_and_price,
+    ),
 }
 """All figures by name, in the order of a report."""
 
@@ -528,7 +572,7 @@ def _shortened(name: str) -> str:
 # matplotlib
 
 
-def _styled(salt: str) -> AbstractContextManager[None]:
+def styled(salt: str) -> AbstractContextManager[None]:
     """Return a context with raybench's settings of matplotlib; the user's are restored afterwards."""
     # Without a home folder matplotlib uses a temporary font cache and would log two long lines about it.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -546,7 +590,7 @@ def _new_figure(make: Make, height: float, columns: int = 1, **options: Any) -> 
 def svg(figure: Figure, salt: str) -> str:
     """Return the figure as an `<svg>` element to embed in a page, in the page's own colors."""
     page = StringIO()
-    with _styled(salt), warnings.catch_warnings():
+    with styled(salt), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
         figure.savefig(page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = printable(page.getvalue())

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from raybench.analysis.answer import Criterion, Ratio
 from raybench.analysis.over import OverTime
 from raybench.core.text import names_text, plural, printable
 from raybench.reporting import figures
 from raybench.reporting.layout import LABEL, Column
 from raybench.reporting.page import template
-from raybench.reporting.words import number, ratio_text
+from raybench.reporting.words import number, ratio_text, ratio_words
 
 
 def sentences(over: OverTime) -> Iterator[str]:
-    """Yield when each configuration became faster or slower, and what else changed then."""
+    """Yield how each configuration is today, then when it became faster or slower, and what else changed then."""
+    changed = [series for series in over.series if series.today]
+    for series in sorted(changed, key=lambda each: each.today.value if each.today else 1.0):
+        yield f"Today, {series.label}: {_speed(series.today, 'at first')}, since {series.levels[0].since}."
+    if changed and (same := [series.label for series in over.series if not series.today]):
+        yield f"No change of {names_text(same)}."
     for series in over.series:
-        for level in series.levels[1:]:
+        if series.trend:
+            yield f"{series.label}: a trend, no step: {_speed(series.trend.per_week, 'the week before')}."
+        for level in () if series.trend else series.levels[1:]:
             what = "slower" if level.speed and level.speed.value < 1 else "faster"
             speed = ratio_text(level.speed, "95% CI ")
             besides = f" ({names_text(list(map(str, level.differences)))})" if level.differences else ""
@@ -25,6 +33,10 @@ def sentences(over: OverTime) -> Iterator[str]:
         executions = max(len(each.sessions) for each in over.series)
         few = "; one is found from 12 on" if executions < 12 else ""
         yield f"No change of speed in {plural(executions, 'execution')}{few}."
+
+
+def _speed(ratio: Ratio | None, other: str) -> str:
+    return ratio_words(ratio, Criterion.FASTEST, other) if ratio else ""
 
 
 def columns(over: OverTime) -> list[Column]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.core.text import plural, printable
 from raybench.reporting import figures, words
-from raybench.reporting.columns import configuration_columns, effect_columns, machine_columns, rows
+from raybench.reporting.columns import configuration_columns, device_columns, effect_columns, machine_columns, rows
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -44,6 +44,7 @@ def template() -> Template:
         "words": words,
         "plural": plural,
         "effect_columns": effect_columns,
+        "device_columns": device_columns,
         "machine_columns": machine_columns,
         "rows": rows,
     }

@@ -16,6 +16,8 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import plural, printable_json
 from raybench.devices import hardware_text
 from raybench.reporting import words
+from raybench.reporting.method import method, provenance
+from raybench.results.executions import Execution
 from raybench.results.run_table import Run
 from raybench.workloads.own_files import FILE
 
@@ -30,22 +32,37 @@ class Report:
     Attributes:
         answer: the answer.
         made: the time of the report, UTC.
+        dates: the days (UTC) on which the first and the last of its runs began; empty if they are not known.
         grid_file: the text of the grid file; empty if unknown.
         machines: a line for each kind of device on each host, with its number of runs.
         versions: versions by program, the most frequent first.
         clocks: what timed the epochs of its runs, as in `Run.clock`.
+        method: how it was measured and compared, a paragraph.
+        provenance: where its results come from, by kind: sources with digests, machines, versions, commit, command.
+        reproduction: the runs of this results folder against imported ones.
     """
 
     answer: Answer
     made: str = ""
+    dates: Sequence[str] = ()
     grid_file: str = ""
     machines: Sequence[str] = ()
     versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     clocks: Sequence[str] = ()
+    method: str = ""
+    provenance: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reproduction: Sequence[str] = ()
 
 
-def make_report(answer: Answer, attempts: Iterable[Run], made: str = "", grid_file: str = "") -> Report:
-    """Return the report of an answer."""
+def make_report(
+    answer: Answer,
+    attempts: Iterable[Run],
+    made: str = "",
+    grid_file: str = "",
+    executions: Sequence[Execution] = (),
+    sources: Sequence[str] = (),
+) -> Report:
+    """Return the report of an answer, with the executions that made its runs, and the names of their sources."""
     runs = list(attempts)
     on_hosts = [run for run in runs if run.host]
     machines = Counter(_machine(run) for run in on_hosts if run.cell.device != CellDevice())
@@ -54,13 +71,21 @@ def make_report(answer: Answer, attempts: Iterable[Run], made: str = "", grid_fi
         for name, version in run.versions.items():
             if isinstance(version, (str, int, float)) and not name.startswith(FILE):
                 versions.setdefault(str(name), Counter())[str(version)] += 1
+    days = sorted({run.started[:10] for run in runs if run.started})
+    dates = list(dict.fromkeys([*days[:1], *days[-1:]]))
+    on = [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()]
+    listed = {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())}
+    completed = [run for run in runs if run.status == TrialStatus.COMPLETED]
     return Report(
         answer,
         made,
+        dates,
         grid_file,
-        [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()],
-        {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())},
-        sorted({run.clock or "trial" for run in on_hosts if run.status == TrialStatus.COMPLETED}),
+        on,
+        listed,
+        sorted({run.clock or "trial" for run in completed if run.host}),
+        method(answer, completed, dates, listed),
+        provenance(completed, on, dates, listed, executions, sources),
     )
 
 
@@ -70,7 +95,8 @@ def _machine(run: Run) -> str:
     threads = run.runtime_conditions.get("threads", device.threads or None)
     parts = [hardware_text(device) or device.kind, plural(threads, "thread") if isinstance(threads, int) else ""]
     parts += [run.cell.framework, f"linked by {link}" if (link := run.runtime_conditions.get("link")) else ""]
-    return f"{run.host.get('name')}: {', '.join(filter(None, parts))}"
+    name = str(run.host.get("name") or "")
+    return ": ".join(filter(None, (name, ", ".join(filter(None, parts)))))
 
 
 def as_json(report: Report) -> str:
@@ -80,9 +106,9 @@ def as_json(report: Report) -> str:
     - the fields of `raybench.analysis.answer.Answer`, with those of its configurations, effects and trust; intervals
       are `low` and `high` (95%), ratios above 1 are better, accuracies are fractions, indices refer to
       `configurations`; learning curves are left out
-    - `sentences`: the same in words: `verdict`, `status`, `best`, `certainty`, `scaling`, `trust`, `cautions` and
-      `failures`
-    - `made` (UTC), `machines`, `versions`, `clocks`, `grid_file`
+    - `sentences`: the same in words: `verdict`, `status`, `best`, `certainty`, `scaling`, `goodput`, `trust`,
+      `cautions` and `failures`
+    - `made` and `dates` (UTC), `machines`, `versions`, `clocks`, `method`, `provenance`, `grid_file`
     """
     answer = report.answer
     sentences = {
@@ -92,6 +118,7 @@ def as_json(report: Report) -> str:
         "certainty": words.certainty_sentences(answer),
         "means": words.mean_sentences(answer),
         "scaling": list(words.scaling_sentences(answer)),
+        "goodput": words.goodput_sentences(answer),
         "trust": words.trust_sentence(answer),
         "cautions": [words.caution_text(each) for each in answer.trust.cautions],
         "failures": words.failure_sentences(answer),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from raybench.core.text import plural, printable
 from raybench.reporting import words
-from raybench.reporting.columns import configuration_columns, effect_columns, machine_columns, rows
+from raybench.reporting.columns import configuration_columns, device_columns, effect_columns, machine_columns, rows
 from raybench.reporting.layout import Line, table_lines, wrapped
 
 if TYPE_CHECKING:
@@ -47,12 +47,15 @@ def _blocks(answer: Answer, width: int, full: bool, after_run: str) -> Iterator[
             *words.certainty_sentences(answer),
             *words.mean_sentences(answer),
             *words.scaling_sentences(answer),
+            *words.compilation_sentences(answer),
         ],
         width,
         "bold",
     )
+    yield list(table_lines(columns, width)) if (columns := device_columns(answer)) else []
     yield list(_effects(answer, width, full, more))
     yield list(_configurations(answer, width, full, more))
+    yield wrapped(words.goodput_sentences(answer), width) if full else []
     yield list(table_lines(columns, width)) if (columns := machine_columns(answer)) else []
     failures = words.failure_sentences(answer, only_skips=bool(after_run))
     if not full and len(failures) > MAX_FAILURES:

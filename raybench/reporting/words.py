@@ -14,24 +14,31 @@ from raybench.analysis.answer import (
     EQUAL_RATIO,
     Answer,
     Best,
+    BestOfDevice,
     Caution,
     Configuration,
     Criterion,
     Difference,
     Effect,
     Ending,
+    OverWorkloads,
     Ratio,
     Scaling,
+    Step,
     Summary,
+    TargetMean,
+    TradeOff,
     TrustLevel,
     Unit,
     Verdict,
 )
 from raybench.analysis.ratios import is_accuracy, scaled
+from raybench.analysis.trade_off import is_open, run_costs
 from raybench.core.identity import is_smoke
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label, named_value
 from raybench.core.repeats import percent
+from raybench.core.settings import short_name
 from raybench.core.status import TrialStatus
 from raybench.core.text import MAX_NAMES, flops_text, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING
@@ -82,8 +89,8 @@ def _decimals(ends: Sequence[float], least: int, fine: int, limit: float) -> int
     return next(filter(is_clear, range(least, MOST_DECIMALS)), least)
 
 
-def column_texts(numbers: Sequence[float | Summary | None], size: float = 1.0) -> list[str]:
-    """Format the numbers of a column in a unit of this size with the same decimals.
+def column_texts(numbers: Sequence[float | Summary | None], size: float = 1.0, with_ends: bool = False) -> list[str]:
+    """Format the numbers of a column, perhaps with their intervals, in a unit of this size with the same decimals.
 
     These give the smallest three digits and, up to six of the largest, let the ends of each interval differ; without
     intervals, numbers that differ may have four digits.
@@ -96,7 +103,15 @@ def column_texts(numbers: Sequence[float | Summary | None], size: float = 1.0) -
     least = max(least, _digits(float(f"{values[0]:.2e}"), 3))
     decimals = max(min(least, _digits(values[-1], 6)), _digits(values[0], 1))
     made = iter(known)
-    return [f"{next(made).value:,.{decimals}f}" if each else NOTHING if each is None else "0" for each in numbers]
+
+    def text(one: Summary) -> str:
+        if not one.value:
+            return "0"
+        ends = [one.low, one.high] if with_ends and one.low is not None and one.high is not None else []
+        value, *listed = (f"{each:,.{decimals}f}" for each in (one.value, *ends))
+        return f"{value} ({'–'.join(listed)})" if listed and len({*listed}) > 1 else value
+
+    return [text(next(made)) if each else NOTHING if each is None else "0" for each in numbers]
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -174,16 +189,32 @@ def money_text(amount: float, currency: str) -> str:
 
 
 def price_unit(answer: Answer) -> tuple[Unit, int]:
-    """The unit of work whose prices are not tiny, such as 1,000 epochs, and how many units of work it has."""
-    prices = [each.price for each in answer.configurations if each.price]
+    """The work whose prices are not tiny, such as 1,000 epochs or runs to the target, in units of work or runs."""
+    is_goal = is_reached(answer.configurations)
+    rows = (each for each in answer.configurations if not is_goal or (each.to_target and each.to_target.reached))
+    prices = [price for each in rows if (price := _price(each))]
     times = next((10**power for power in (0, 3, 6) if min(prices, default=1.0) * 10**power >= LEAST_PRICE), 10**9)
-    return replace(answer.unit, amount=answer.unit.amount * times), times
+    unit = Unit("run") if is_goal else answer.unit
+    return replace(unit, amount=unit.amount * times), times
 
 
-def price_text(answer: Answer, price: float) -> str:
-    """The price of a unit of work: $6.09 per million epochs; free."""
+def price_head(answer: Answer) -> str:
+    """What prices are of: ` to 94% accuracy`, ` per 1,000 runs to 94% accuracy` or ` per epoch`."""
     unit, times = price_unit(answer)
-    return f"{money_text(price * times, answer.currency)} per {unit.label}" if price else "free"
+    goal = f" to {target_text(answer.target)}" if answer.target and is_reached(answer.configurations) else ""
+    return goal if goal and times == 1 else f" per {unit.label}{goal}"
+
+
+def price_text(answer: Answer, price: Summary) -> str:
+    """A price with its interval: $22.30 (95% CI 22.1–22.5); free."""
+    _, times = price_unit(answer)
+    if not price.value:
+        return "free"
+    text = money_text(price.value * times, answer.currency)
+    if price.low is None or price.high is None:
+        return text
+    decimals = _decimals((price.low * times, price.high * times), len(text.partition(".")[2].split(" ")[0]), 9, 0.0)
+    return f"{text} (95% CI {price.low * times:,.{decimals}f}–{price.high * times:,.{decimals}f})"
 
 
 def range_text(low: float | None, high: float | None) -> str:
@@ -274,7 +305,9 @@ def status_sentences(answer: Answer) -> list[str]:
         again = " Run the same command again to continue." if status.is_own else ""
         sentences.append(f"Not finished: {counts}.{again}" if goes_on else f"Incomplete: {counts}.")
     sentences += [f"{text}." for text in status.repeats]
-    if answer.target and status.completed and not is_reached(answer.configurations):
+    if answer.means and not any(each.is_reached for each in answer.means):
+        sentences.append(f"No mean reaches {target_text(answer.target)}." if answer.target else "")
+    elif answer.target and not answer.means and status.completed and not is_reached(answer.configurations):
         sentences.append(f"No run reached {target_text(answer.target)}.")
     if answer.synthetic_data:
         quality = f": {metric_name(answer.metric)} means nothing" if answer.metric else ""
@@ -302,6 +335,12 @@ class CriterionWords(NamedTuple):
     equal: str = "as fast as"
 
 
+ONE_RUN, TRADE_OFF, BEST_BUY = "One run each", "Trade-off", "Best buy"
+"""Verdicts on time and price together."""
+
+TIMES = {Criterion.FASTEST, Criterion.FIRST_TO_TARGET}
+"""The criteria of the fastest."""
+
 CRITERIA = {
     Criterion.QUALITY: CriterionWords("best {metric}{budget}", "Best in budget", "{metric}"),
     Criterion.FASTEST: CriterionWords("fastest{of}", "Faster", "speed"),
@@ -311,7 +350,7 @@ CRITERIA = {
         "cheapest{to}{priced}",
         "Cheaper",
         "price",
-        ("{}x cheaper than", "{} cheaper than"),
+        ("costs {}x as much as", "{} cheaper than"),
         ("costs {}x as much as", "{} more expensive than"),
         "as expensive as",
     ),
@@ -319,7 +358,7 @@ CRITERIA = {
         "least device energy{to}{metered}",
         "Less device energy",
         "device energy",
-        ("{}x less device energy than", "{} less device energy than"),
+        ("needs {}x as much device energy as", "{} less device energy than"),
         ("needs {}x as much device energy as", "{} more device energy than"),
         "as much device energy as",
     ),
@@ -328,8 +367,12 @@ CRITERIA = {
 PROBES = {"product": "matrix product"}
 """Words for the operations by which a peak was measured; the others are words already."""
 
-WITHIN = {"time": "in", "price": "for", "energy": "with"}
+WITHIN = {"time": "in", "price": "for"} | dict.fromkeys(("energy", "tokens", "examples", "flops"), "with")
 """Prepositions of what is spent."""
+
+
+MEMORY = Run.memory_gib.name, Run.memory_used.name
+"""The columns of runs with the peak memory and its share."""
 
 
 class BestText(NamedTuple):
@@ -359,9 +402,13 @@ def best_texts(answer: Answer) -> list[BestText]:
         return [BestText(reason)]
     firsts = {best.workload: best for best in reversed(answer.best)}
     near = {best.workload for best in answer.best if Criterion.KEEPS_QUALITY in best.ratios}
-    texts = []
+    texts = [*within_texts(answer), *over_workloads_texts(answer)]
     for best in answer.best:
         is_first = best is firsts[best.workload]
+        if (trade_off := shown_trade_off(answer, best.workload)) and _is_in(answer, trade_off, best):
+            if Criterion.CHEAPEST in best.ratios:
+                texts.append(_trade_off_text(answer, trade_off))
+            continue
         text = _best_text(answer, best, is_first)
         # Of equals the one that keeps the quality follows: a comparison of two of them would say less.
         if is_first and best.verdict is Verdict.EQUAL and best.workload in near:
@@ -373,7 +420,189 @@ def best_texts(answer: Answer) -> list[BestText]:
 def verdict(answer: Answer) -> str:
     """The verdict of the answer: Faster, Best in budget, Equal, Undecided or One run each; empty without one."""
     first = next((each for each in answer.best if each.verdict), None)
-    return _verdict(answer, first) if first and not answer.decision else ""
+    if first is None or answer.decision:
+        return ""
+    trade_off = shown_trade_off(answer, first.workload)
+    return _trade_off_verdict(trade_off) if trade_off and _is_in(answer, trade_off, first) else _verdict(answer, first)
+
+
+def shown_trade_off(answer: Answer, workload: str) -> TradeOff | None:
+    """The trade-off of a workload, if time and price are not those of one configuration and runs can tell it."""
+    trade_off = next((each for each in answer.trade_offs if each.workload == workload), None)
+    if trade_off is None:
+        return None
+    are_two = trade_off.fastest != trade_off.cheapest
+    if are_two and is_open(trade_off.speed) and is_open(trade_off.price):
+        return None
+    bests = [each for each in answer.best if each.workload == workload and _is_in(answer, trade_off, each)]
+    is_sure = are_two or any(each.verdict is Verdict.BETTER for each in bests)
+    is_one = any(Criterion.CHEAPEST in each.ratios and not TIMES.isdisjoint(each.ratios) for each in bests)
+    return trade_off if is_sure and not is_one else None
+
+
+def _is_in(answer: Answer, trade_off: TradeOff, best: Best) -> bool:
+    """Whether the sentence on a trade-off says what is best by a criterion; it has nothing without a price."""
+    is_fastest = not TIMES.isdisjoint(best.ratios) and best.configuration == trade_off.fastest
+    return Criterion.CHEAPEST in best.ratios or is_fastest
+
+
+def _trade_off_verdict(trade_off: TradeOff) -> str:
+    ratios = [each for step in trade_off.steps for each in (step.speed, step.price) if each]
+    ratios = ratios or [each for each in (trade_off.speed,) if each]
+    if not all(each.has_interval for each in ratios):
+        return ONE_RUN if all(each.runs == each.other_runs == 1 for each in ratios) else "Undecided"
+    # A cheapest one that is the fastest, too, or is not shown to be slower, leaves no choice.
+    return BEST_BUY if len(trade_off.steps) == 1 or is_open(trade_off.price) else TRADE_OFF
+
+
+def _trade_off_text(answer: Answer, trade_off: TradeOff) -> BestText:
+    """Say what the cheapest costs, and for how much more each next one saves how much time."""
+    bests = [each for each in answer.best if each.workload == trade_off.workload and _is_in(answer, trade_off, each)]
+    rows, steps = answer.configurations, trade_off.steps
+    names = {each.index: name_of(answer, each.index, trade_off.workload) for each in rows}
+    ranked = [each for each in _of_its_job(answer, trade_off.cheapest) if each.rank]
+    first = rows[steps[0].configuration]
+    place = f" on {trade_off.workload}" if trade_off.workload else ""
+    count = sum(1 for each in ranked if _seconds(each) and (each.price_per_hour is not None))
+    of = f" of {count}" if count > 2 else ""
+    amounts = f"{_amounts(answer, first)}{price_head(answer)}{_reached(first)}"
+    speed, price, fastest = trade_off.speed, trade_off.price, rows[trade_off.fastest]
+    if trade_off.fastest == trade_off.cheapest:
+        is_both = all(each.verdict is Verdict.BETTER for each in bests)
+        role, facts = f"fastest and cheapest{of}{'' if is_both else ' in these runs'}", [amounts]
+        same = [each for each in bests if each.configuration == first.index]  # of equal prices another may be first
+        facts += [", ".join(_relative(answer, each, ranked, with_amounts=False)) for each in same]
+    elif len(steps) == 1:
+        role, close = f"cheapest{of}", ratio_words(speed, Criterion.FASTEST, "") if speed else ""
+        cost = ratio_words(price, Criterion.CHEAPEST, names[fastest.index]) if price else ""
+        facts = [f"{amounts}; {cost}, the fastest in these runs ({_unbracketed(close)})"]
+    elif is_open(price):
+        role, cost = f"fastest{of}", ratio_words(price, Criterion.CHEAPEST, "") if price else ""
+        faster = ratio_words(speed, Criterion.FASTEST, names[first.index]) if speed else ""
+        facts = [f"{_amounts(answer, fastest)}{price_head(answer)}{_reached(fastest)}"]
+        facts += [f"{faster}, the cheapest in these runs ({_unbracketed(cost)})"]
+        first = fastest
+    else:
+        role, facts = f"cheapest{of}", [amounts]
+        facts += [_step_text(answer, step, names, "" if step is steps[1] else "a further ") for step in steps[1:]]
+    facts += dict.fromkeys(text for best in bests for text in best.words)
+    marks = sorted({mark for best in bests for mark in best.cautions})
+    mark = f" [caution{'s' if len(marks) > 1 else ''} {', '.join(marks)}]" if marks else ""
+    name = f"{_trade_off_verdict(trade_off)}{place}: {names[first.index]}, {role}:"
+    rest = []
+    for step in steps:
+        if step.as_fast and len(steps) > 1:
+            close = names_text([names[index] for index in step.as_fast])
+            rest.append(f"More expensive than {names[step.configuration]}, and not shown to be faster: {close}.")
+    if trade_off.beaten:
+        unless = ", if no run misses the target" if trade_off.holds_if_no_miss else ""
+        rest.append(f"Slower and more expensive{unless}: {names_text([names[index] for index in trade_off.beaten])}.")
+    unpriced = [names[each.index] for each in ranked if each.price_per_hour is None]
+    rest += [f"Without a price: {names_text(unpriced)}."] if unpriced else []
+    rest += [text for best in bests for text in _break_even_price(answer, best, ranked, names)]
+    return BestText(name, f"{'; '.join(facts)}{mark}.", " ".join(rest))
+
+
+def _step_text(answer: Answer, step: Step, names: Mapping[int, str], further: str = "") -> str:
+    """What a step saves and costs: b saves 2.0 h (1.7x as fast) for $1.50 more (7%; $0.75 per hour saved)."""
+    own, other = (answer.configurations[each or 0] for each in (step.configuration, step.other))
+    _, times = price_unit(answer)
+    seconds, price = ((of(other) - of(own)) * times for of in (_seconds, _price))
+    speed = f" ({_unbracketed(ratio_words(step.speed, Criterion.FASTEST, ''))})" if step.speed else ""
+    rate = money_text(float(f"{-price / seconds * 3600:.3g}"), answer.currency)
+    share = f"{100 * (1 / step.price.value - 1):.2g}%" if step.price and step.price.value > 0.5 else ""
+    share += ", not shown to be more expensive" if is_open(step.price) else ""
+    share += "; " if share else ""
+    rate_of_work = f" ({speed_text(answer, own)})" if own.rate and answer.unit.has_rate else ""
+    text = f"{names[own.index]}{rate_of_work} saves {further}{seconds_text(seconds)}{speed}"
+    text += f" for {money_text(float(f'{-price:.3g}'), answer.currency)} more ({share}{rate} per hour saved)"
+    quality = step.quality
+    is_said = quality and (quality.is_significant or not quality.has_interval) and not quality.is_equal
+    text += f", {quality_words(quality, answer.metric)}" if quality and is_said and quality.value else ""
+    return text + _reached(own)
+
+
+def _unbracketed(text: str) -> str:
+    """Words for brackets: 1.5x as fast; 95% CI 1.1–2.0."""
+    return re.sub(r" \((95% CI [^)]*)\)", r"; \1", text)
+
+
+def _amounts(answer: Answer, each: Configuration) -> str:
+    """The price and the time of a configuration: $22.30 (95% CI 22.1–22.5) and 4.95 h."""
+    price = each.to_target.price if each.to_target and is_reached(answer.configurations) else each.price
+    _, times = price_unit(answer)
+    return f"{price_text(answer, price or Summary(0.0))} and {seconds_text(_seconds(each) * times)}"
+
+
+def _reached(each: Configuration) -> str:
+    """How many runs reached the target, if some did not."""
+    to = each.to_target
+    return f", reached in {to.reached} of {plural(to.tried, 'run')}" if to and 0 < to.reached < to.tried else ""
+
+
+def within_texts(answer: Answer) -> list[BestText]:
+    """The choice within a deadline and what may be spent, for each workload."""
+    limits = [duration_text(answer.deadline_s)] if answer.deadline_s is not None else []
+    limits += [money_text(answer.spend_at_most, answer.currency)] if answer.spend_at_most is not None else []
+    limit, texts = join_words(limits), []
+    goal = f" to {target_text(answer.target)}" if answer.target and is_reached(answer.configurations) else " for a run"
+    for each in answer.within:
+        place = f" on {each.workload}" if each.workload else ""
+        own = answer.configurations[each.nearest if each.configuration is None else each.configuration]
+        seconds, price = run_costs(own)
+        amounts = seconds_text(seconds or 0.0)
+        amounts += f" and {money_text(float(f'{price:.3g}'), answer.currency)}" if price is not None else ""
+        name = name_of(answer, own.index, each.workload)
+        if each.configuration is None:
+            parts = [(seconds, answer.deadline_s), (price, answer.spend_at_most)]
+            above = max(amount / most - 1 for amount, most in parts if amount is not None and most)
+            text = f"{name} comes nearest, {percent(above)} above, with {amounts}{goal}."
+            texts.append(BestText(f"None within {limit}{place}:", text))
+            continue
+        role = "cheapest" if answer.deadline_s is not None and price is not None else "fastest"
+        role = f"the {role} of {each.of} within" if each.of > 1 else "the only one within"
+        runs = f"{each.runs_within} of {plural(each.runs, 'run')} within"
+        texts.append(BestText(f"{name}{place}, {role} {limit}:", f"{amounts}{goal}; {runs}."))
+    return texts
+
+
+def over_workloads_texts(answer: Answer) -> list[BestText]:
+    """The fastest device over several workloads, and those on which another is faster."""
+    if not answer.over_workloads:
+        return []
+    first, *others = answer.over_workloads
+    names = list(first.ratios)
+    weights = f", weights {', '.join(f'{n} {w:g}' for n, w in answer.weights.items())}" if answer.weights else ""
+    base = next(row for row in answer.over_workloads if row.device == row.other)
+
+    def facts(row: OverWorkloads) -> str:
+        ratios = [(row.speed, Criterion.FASTEST), *([(row.price, Criterion.CHEAPEST)] if row.price else [])]
+        others = [row.other, ""]
+        return ", ".join(ratio_words(ratio, criterion, others.pop(0)) for ratio, criterion in ratios)
+
+    rows = [row for row in answer.over_workloads if row is not base]
+    listed = "; ".join(f"{row.device} {facts(row)}" if row is not first else facts(row) for row in rows)
+    verdict = "Undecided" if is_open(first.speed) else "Fastest"
+    name = f"{first.device}{' (the reference)' if first is base else ''}"
+    head = f"{verdict} over {len(names)} workloads (geometric mean{weights}): {name}:"
+    rest = [
+        f"Another order on {names_text(list(row.faster_on))}: {row.device} is faster than {first.device}."
+        for row in others
+        if row.faster_on
+    ]
+    return [BestText(head, f"{listed}.", " ".join(rest) or f"{first.device} is not shown to be slower on any of them.")]
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as a user writes it: 3 h; 90 min; 45 s."""
+    unit, size = next((each for each in (("h", 3600), ("min", 60)) if seconds >= each[1]), ("s", 1))
+    return f"{seconds / size:.3g} {unit}"
+
+
+def _seconds(each: Configuration) -> float:
+    """The time to the target, or of a unit of work; 0 if unknown."""
+    expected = each.to_target.expected if each.to_target and each.to_target.reached else each.seconds
+    return expected.value if expected else 0.0
 
 
 def _verdict(answer: Answer, best: Best) -> str:
@@ -402,6 +631,9 @@ def budget_text(budget: Mapping[str, float], currency: str) -> str:
     if name == "time":
         unit, size = next((each for each in (("h", 3600), ("min", 60)) if amount >= 2 * each[1]), ("s", 1))
         return f"{amount / size:.3g} {unit} of training"
+    if name in ("tokens", "examples", "flops"):
+        letter, times = next((each for each in (("T", 1e12), ("B", 1e9), ("M", 1e6)) if amount >= each[1]), ("", 1.0))
+        return f"{amount / times:.4g}{letter and f' {letter}'} {name.replace('flops', 'FLOPs')}"
     return f"{amount / 1000:.3g} kJ" if name == "energy" else money_text(amount, currency)
 
 
@@ -488,6 +720,7 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
         quality = configuration.quality
         yield metric_text(answer.metric, quality.value, quality_decimals(answer)) if quality else NOTHING
         return
+    yield from (mean_text(answer, each) for each in answer.means if each.configuration == configuration.index)
     to = configuration.to_target
     if to is None:
         return
@@ -501,10 +734,10 @@ def _absolute(answer: Answer, configuration: Configuration, best: Best) -> Itera
         ends = [end for end in (to.expected.low, to.expected.high) if end is not None]
         yield f"expected {seconds_text(to.expected.value, *ends)} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
-        yield money_text(to.price, answer.currency)
+        yield price_text(answer, to.price)
 
 
-def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> Iterator[str]:
+def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration], with_amounts: bool = True) -> Iterator[str]:
     """Ratios and the difference of quality to the other side, if there is one, which the first of them names."""
     is_price = next(iter(best.ratios)) is Criterion.CHEAPEST
     other = (
@@ -523,11 +756,11 @@ def _relative(answer: Answer, best: Best, ranked: Sequence[Configuration]) -> It
         if criterion in (Criterion.FASTEST, Criterion.KEEPS_QUALITY) or (
             criterion is Criterion.FIRST_TO_TARGET and is_counted
         ):
-            yield from filter(None, [speed_text(answer, configuration)])
+            yield from filter(None, [speed_text(answer, configuration)] if with_amounts or configuration.rate else [])
             if configuration.mfu:
                 yield f"MFU {percent(configuration.mfu.share.value)}"
-        elif criterion is Criterion.CHEAPEST and not is_reaching and configuration.price is not None:
-            yield price_text(answer, configuration.price)
+        elif criterion is Criterion.CHEAPEST and not is_reaching and configuration.price is not None and with_amounts:
+            yield price_text(answer, configuration.price) + (price_head(answer) if configuration.price.value else "")
     if best.quality is not None:
         yield quality_words(best.quality, answer.metric, other)
     elif best.other is None and configuration.quality and Criterion.QUALITY not in best.ratios:
@@ -563,7 +796,8 @@ def _break_even_price(
 
 def _price(each: Configuration) -> float:
     """The price to the target, or of a unit of work; 0 if unknown."""
-    return (each.to_target.price if each.to_target else each.price) or 0.0
+    price = each.to_target.price if each.to_target and each.to_target.reached else each.price
+    return price.value if price else 0.0
 
 
 def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
@@ -581,13 +815,15 @@ def ratio_words(ratio: Ratio, criterion: Criterion, other: str) -> str:
         return f"{head} on {here}{interval}{tail}; {why}: {remedy}"
     criterion_words, is_better = CRITERIA[criterion], ratio.value >= 1
     forms = criterion_words.better if is_better else criterion_words.worse
-    is_percent = 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW and (ratio.high or 1) < 2  # not −100% to +1085587%
+    is_cost = criterion in (Criterion.CHEAPEST, Criterion.LEAST_ENERGY)
+    is_near = 1 / PERCENT_BELOW < ratio.value < PERCENT_BELOW and (ratio.high or 1) < 2  # not −100% to +1085587%
+    is_percent = is_near or (is_cost and is_better and (ratio.low or 1) > 0.5)  # nothing costs "1.3x less"
     if is_percent:
-        amount, interval = _in_percent(ratio, criterion in (Criterion.CHEAPEST, Criterion.LEAST_ENERGY))
+        amount, interval = _in_percent(ratio, is_cost)
     else:
         # A factor for "takes 1.6x as long" is the inverse.
         low, high = (None if each is None else 1 / max(each, 1e-300) for each in (ratio.high, ratio.low))
-        value = ratio if is_better else Ratio(1 / ratio.value, low, high)
+        value = ratio if is_better and not is_cost else Ratio(1 / ratio.value, low, high)
         amount, _, interval = ratio_text(value, "95% CI ").partition("x")
     is_equal = is_percent and not float(amount.removesuffix("%"))
     text = criterion_words.equal if is_equal else forms[is_percent].format(amount)
@@ -605,9 +841,10 @@ def _in_percent(ratio: Ratio, is_cost: bool) -> tuple[str, str]:
     """
     known = [each for each in (ratio.value, ratio.low, ratio.high) if each is not None]
     value, *ends = (100 * (1 - 1 / max(each, LEAST) if is_cost else each - 1) for each in known)
+    least = _digits(100 - value, 2) if is_cost and value > 0 else 0  # 99.7% and 99.8% less are far apart
     if not ends:
-        return f"{number(abs(value), 2)}%", ""
-    decimals = _decimals(ends, 0, 1, 0.0)
+        return f"{abs(value):.{least}f}%" if least else f"{number(abs(value), 2)}%", ""
+    decimals = _decimals(ends, least, 1, 0.0)
     if ratio.is_significant:
         interval = "–".join(f"{each:.{decimals}f}" for each in sorted(map(abs, ends)))
     else:
@@ -650,7 +887,7 @@ def effect_name(effect: Effect) -> str:
 def speed_head(answer: Answer) -> str:
     """The heading of speeds; with a target it says of what, since they are not speeds to the target."""
     full = f"speed in {answer.unit.counted}/s" if answer.unit.has_rate else f"{answer.unit.label} speed"
-    return full if answer.target else "speed"
+    return full if answer.target and not answer.means else "speed"
 
 
 def effect_speed(effect: Effect) -> str:
@@ -703,17 +940,25 @@ def effects_note(answer: Answer) -> str:
 
 
 def mean_sentences(answer: Answer) -> list[str]:
-    """Whether the mean of the runs of each configuration reaches the target, with the p of a one-sided t-test."""
-    made = []
-    for each in answer.means:
-        text = "reaches" if each.is_reached else "does not reach"
-        p = "" if each.p is None else f" (one-sided p = {each.p:.2g})"
-        text += f" {target_text(answer.target)}" if answer.target else ""
-        text += f"{'' if each.is_shown or not each.is_reached else ', but not significantly'}{p}"
-        name = name_of(answer, each.configuration)
-        mean = f"the mean of {each.runs} runs, {each.mean:.6g}," if each.runs > 1 else f"one run, {each.mean:.6g},"
-        made.append(f"{name}: {mean} {text}.")
-    return made
+    """Whether the means reach the target of those that are not the best, whose sentence says it; and the rule."""
+    named = {best.configuration for best in answer.best}
+    others = [each for each in answer.means if each.configuration not in named]
+    made = [f"{name_of(answer, each.configuration)}: {mean_text(answer, each)}." for each in others]
+    level = percent(answer.target.mean_level or 0) if answer.target else ""
+    rule = f"Rule: the mean of runs of fixed length has to reach the target, by a one-sided test at {level}."
+    return [*made, rule] if answer.means else []
+
+
+def mean_text(answer: Answer, mean: TargetMean) -> str:
+    """Whether a mean reaches the target, with the p of a one-sided t-test, and how many runs reach it alone."""
+    target, is_share = (target_text(answer.target), answer.target.is_accuracy) if answer.target else ("", False)
+    value = f"{100 * mean.mean:.4g}%" if is_share else f"{mean.mean:.6g}"
+    text = f"reaches {target}" if mean.is_reached else f"does not reach {target}"
+    text += ", but not significantly" if mean.is_reached and not mean.is_shown else ""
+    p = "" if mean.p is None else f" (p = {mean.p:.2g})"
+    if mean.runs < 2:
+        return f"one run, {value}, {text}"
+    return f"the mean of {mean.runs} runs, {value}, {text}{p}, {mean.alone} of {mean.runs} alone"
 
 
 def certainty_sentences(answer: Answer) -> list[str]:
@@ -869,6 +1114,95 @@ def machines_text(answer: Answer) -> str:
         return "on 1 machine" if count else ""
     parts = f" ({', '.join(f'{device} {number}' for device, number in devices.items())})" if len(devices) > 1 else ""
     return f"on {count} machines{parts}"
+
+
+PARTS = {
+    "train": "training",
+    "input_wait": "waiting for input",
+    "start": "loading",
+    "compile": "compilation",
+    "evaluate": "evaluation",
+    "other": "other",
+}
+"""Parts of a run, by name."""
+
+PART_OF = dict.fromkeys(("setup", "startup", "data", "build"), "start")
+PART_OF |= {"compile_evaluate": "compile", "checkpoint": "other"}
+"""The part that shows a section of a run that has none of its own."""
+
+
+def run_parts(configuration: Configuration) -> dict[str, float]:
+    """The seconds of each part of a run."""
+    parts = dict.fromkeys(PARTS, 0.0)
+    for section, seconds in configuration.run_parts_s.items():
+        name = PART_OF.get(section, section)
+        parts[name if name in parts else "other"] += seconds
+    return parts
+
+
+def goodput_text(configuration: Configuration) -> str:
+    """The share of training in a run, and those of the other parts: training 91%: loading 4%, evaluation 5%."""
+    parts = run_parts(configuration)
+    total = sum(parts.values())
+    if not total or not parts["train"]:
+        return NOTHING
+    shares = {PARTS[name]: 100 * seconds / total for name, seconds in parts.items()}
+    train = shares.pop("training")
+    others = [f"{name} {share:.0f}%" for name, share in sorted(shares.items(), key=lambda e: -e[1]) if share >= 0.5]
+    return f"training {train:.0f}%" + (f": {', '.join(others)}" if others else "")
+
+
+def goodput_sentences(answer: Answer) -> list[str]:
+    """The parts of a run of each configuration, and after which time of training compilation pays."""
+    made = [f"{each.label or answer.workload}: {goodput_text(each)}." for each in answer.configurations]
+    return [*compilation_sentences(answer), *(text for text in made if NOTHING not in text)]
+
+
+def compilation_sentences(answer: Answer) -> list[str]:
+    """After how much training compilation has saved the time that it takes, by pairs that differ in it alone.
+
+    With a speed-up s and c more seconds of compilation, T seconds without it take c + T/s with it: T = c·s/(s − 1).
+    """
+    axis = next((axis for axis in answer.axes if short_name(axis) == "compile"), "")
+    if not axis:
+        return []
+    sides: dict[str, dict[bool, Configuration]] = {}
+    for each in answer.configurations:
+        rest = [(name, format_value(value)) for name, value in each.axes.items() if name != axis]
+        is_compiled = each.axes.get(axis) not in (None, False, "false", "none", "no", 0)
+        sides.setdefault(str(sorted(rest)), {}).setdefault(is_compiled, each)
+    made = []
+    for pair in (each for each in sides.values() if len(each) == 2 and all(one.seconds for one in each.values())):
+        own, other = pair[True], pair[False]
+        more = run_parts(own)["compile"] - run_parts(other)["compile"]
+        own_s, other_s = (each.seconds.value if each.seconds else 0.0 for each in (own, other))
+        if not own.run_parts_s or more <= 0:
+            continue
+        name = f"Compilation ({seconds_text(more)} more than {name_of(answer, other.index)})"
+        if own_s < other_s:
+            made.append(
+                f"{name} pays after {seconds_text(more * other_s / (other_s - own_s))} of training: {own.label}."
+            )
+        else:
+            made.append(f"{name} does not pay: {own.label} is not faster.")
+    return made
+
+
+def certain_text(answer: Answer, best: BestOfDevice) -> str:
+    """Whether the best configuration of a device is shown to be that: yes; not from batch 64."""
+    if best.is_certain is None:
+        return NOTHING if best.of == 1 else "one run each"
+    if best.is_certain:
+        return "yes"
+    device = format_value(answer.configurations[best.configuration].axes.get("device"))
+    names = [name_of(answer, index).removeprefix(f"{device}, ") for index in best.close]
+    return f"not from {names[0]}" if len(names) == 1 else f"not from {len(names)} others"
+
+
+def memory_text(configuration: Configuration) -> str:
+    """The peak memory of a device and its share of what that has: 71 GiB, 51%."""
+    gib, share = (configuration.medians.get(name) for name in MEMORY)
+    return NOTHING if gib is None else f"{number(gib, 2)} GiB" + (f", {percent(share)}" if share else "")
 
 
 def outcome_text(configuration: Configuration) -> str:

@@ -1,5 +1,8 @@
 """One zip file with the results of a grid: its attempts, checks and executions, without checkpoints and output.
 
+For people it also has the grid file, and the packages and the commit that the results were made with; an import reads
+these from the executions.
+
 An archive may come from anybody, so it is checked before a file of it is written: names, types, sizes and content.
 """
 
@@ -14,8 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 
+from raybench.core.code_state import DIRTY
 from raybench.core.files import write_atomic
 from raybench.errors import UsageError
+from raybench.results.executions import Execution, in_order
 from raybench.results.folder import (
     ATTEMPTS,
     CHECKS,
@@ -37,10 +42,13 @@ MAX_FILE_BYTES = 2**24
 
 MAX_RATIO = 200  # maximum ratio by which files of more than that together may have shrunk; results shrink 5 to 30 times
 
+GRID_FILE, REQUIREMENTS = "grid.yaml", "requirements.txt"
+
 _GRID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:~[a-z]{1,20}){0,2}"
 _PART = r"\w[\w.-]{0,199}"
 _NAME = re.compile(
-    rf"(?P<grid>{_GRID})/(?:(?:{ATTEMPTS}|{CHECKS})/{_PART}/[0-9a-f]{{8,64}}\.jsonl|{EXECUTIONS}/{_PART}\.json)"
+    rf"(?P<grid>{_GRID})/(?:(?:{ATTEMPTS}|{CHECKS})/{_PART}/[0-9a-f]{{8,64}}\.jsonl|{EXECUTIONS}/{_PART}\.json"
+    rf"|{re.escape(GRID_FILE)}|{re.escape(REQUIREMENTS)})"
 )
 
 
@@ -62,10 +70,12 @@ def write_archive(folder: Path, path: Path) -> tuple[int, int]:
         with NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}-", delete=False) as target:
             temporary = Path(target.name)
             with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-                for file in [*ended, *event_files(folder, CHECKS), *execution_files(folder)]:
-                    entry = zipfile.ZipInfo(f"{folder.name}/{file.relative_to(folder).as_posix()}")
+                files = [*ended, *event_files(folder, CHECKS), *execution_files(folder)]
+                contents = ((file.relative_to(folder).as_posix(), file.read_bytes()) for file in files)
+                for name, content in (*_for_people(folder), *contents):
+                    entry = zipfile.ZipInfo(f"{folder.name}/{name}")
                     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-                    archive.writestr(entry, file.read_bytes())
+                    archive.writestr(entry, content)
         with zipfile.ZipFile(temporary) as archive:
             _entries(archive)
         temporary.chmod(0o644)
@@ -78,6 +88,18 @@ def write_archive(folder: Path, path: Path) -> tuple[int, int]:
         if temporary:
             temporary.unlink(missing_ok=True)
     return len(ended), len(attempts) - len(ended)
+
+
+def _for_people(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the grid file and the requirements of the last execution, by name."""
+    executions = in_order([each for file in execution_files(folder) if (each := Execution.read(file))])
+    last = executions[-1] if executions else None
+    if last and last.grid:
+        yield GRID_FILE, last.grid.encode()
+    if last and last.made_with:
+        commit = str(last.made_with.get("commit") or "unknown").replace(DIRTY, " with uncommitted changes")
+        head = [f"# commit of the code: {commit}", f"# command: {last.made_with.get('command') or 'unknown'}"]
+        yield REQUIREMENTS, "\n".join([*head, *map(str, last.made_with.get("packages") or ()), ""]).encode()
 
 
 @contextmanager
@@ -207,6 +229,9 @@ def _check(name: str, data: bytes) -> None:
     Raises:
         _RefusedError: it is damaged.
     """
+    if name.endswith((GRID_FILE, REQUIREMENTS)):
+        data.decode("utf-8")
+        return
     if name.endswith(".json"):
         if json_object(data) is None:
             raise _RefusedError(f"{name} is not JSON")

@@ -9,14 +9,14 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypedDict, get_type_hints
 
 import msgspec
 from msgspec import Meta, Raw
 
 from raybench.core.job import Target
 from raybench.results.epoch import EPOCH_FIELDS, Epoch
-from raybench.results.folder import DAMAGED, event_of, lines_of
+from raybench.results.folder import DAMAGED, event_of, is_intact, lines_of
 from raybench.results.parsing import LARGEST, LARGEST_FLOAT, cell_in, map_in
 from raybench.results.run_table import Run
 
@@ -24,22 +24,68 @@ _Whole = Annotated[int, Meta(gt=-LARGEST, le=LARGEST - 1)]
 _Number = Annotated[float, Meta(gt=-LARGEST_FLOAT, lt=LARGEST_FLOAT)]
 
 _From1 = Annotated[int, Meta(ge=1, le=LARGEST - 1)]
+_Count = Annotated[int, Meta(ge=0, le=LARGEST - 1)]
+_Amount = Annotated[float, Meta(ge=0, lt=LARGEST_FLOAT)]
+_Positive = Annotated[float, Meta(gt=0, lt=LARGEST_FLOAT)]
 _TYPES: Mapping[str, Any] = {
-    "int": _Whole,
-    "int | None": _Whole | None,
+    "int": _Count,
+    "int | None": _Count | None,
     "bool": bool,
-    "float | None": _Number | None,
-    "Mapping[str, float]": dict[str, _Number],
-    "Sequence[float]": list[_Number],
+    "float | None": _Amount | None,
+    "Mapping[str, float]": dict[str, _Amount],
+    "metrics": dict[str, _Number],
+    "Sequence[float]": list[_Amount],
     "tuple[Mapping[str, Any], ...]": tuple[dict[str, Any], ...],
 }
-"""The types of values of the fields of `Epoch`, by their annotations."""
+"""The types of values of the fields of `Epoch`, by their annotations or names; all but metrics are amounts."""
+
+
+class _Machine(TypedDict, total=False):
+    cores: _Amount
+
+
+class _DecayCheck(TypedDict, total=False):
+    says: str
+    factor: _Number | None
+
+
+class _Roofline(TypedDict, total=False):
+    work: dict[str, _Amount | None]
+    probes: dict[str, _Positive]
+    missing: str
+
+
+class _AllReduce(TypedDict, total=False):
+    gb_per_s: _Amount | None
+
+
+class _Hardware(TypedDict, total=False):
+    memory_bytes: _Amount | None
+    driver: str | None
+
+
+class _RuntimeConditions(TypedDict, total=False):
+    threads: _Amount | None
+    link: str | None
+
+
+_SHARED: Mapping[str, Any] = {
+    "machine": _Machine,
+    "decay_check": _DecayCheck,
+    "roofline": _Roofline,
+    "all_reduce": _AllReduce,
+    "versions": dict[str, str | None],
+    "hardware": _Hardware,
+    "runtime_conditions": _RuntimeConditions,
+}
+"""Maps that many attempts have in common, with the types of what is read of them."""
 
 
 class _OfAttempt(msgspec.Struct, tag_field="event", kw_only=True, gc=False):
     trial: str
     attempt: _From1
     t: str | None = None
+    at: int | None = None
 
 
 def _event(kind: str, names: str, *more: tuple[Any, ...]) -> Any:
@@ -49,23 +95,33 @@ def _event(kind: str, names: str, *more: tuple[Any, ...]) -> Any:
     return msgspec.defstruct(kind, [*listed, *more], bases=(_OfAttempt,), tag=kind, kw_only=True)
 
 
-_PLAIN = "seed request_id origin execution label grid profile target host"
-_SHARED = "machine decay_check roofline all_reduce versions hardware runtime_conditions"  # many attempts have the same
+_PLAIN = "seed request_id origin execution label grid profile target"
 _OF_COMMAND = "command matched unmatched output_clock holds_evaluation first_metric_s"
 _OF_END = f"ledger wall template_import communication warnings error {_OF_COMMAND}"
 _Started = _event(
     "trial_started",
     f"run clock {_PLAIN}",
-    *((name, Raw, Raw(b"{}")) for name in ("cell", *_SHARED.split())),
+    ("host", dict[str, str | int | None], {}),
+    *((name, Raw, Raw(b"{}")) for name in ("cell", *_SHARED)),
 )
 _Resumed = _event("trial_resumed", "", ("gaps", list[_Whole], ()))
-_Audited = _event("trial_audited", "")
+_Audited = _event(
+    "trial_audited",
+    "",
+    ("seconds", _Amount | None, None),
+    ("host", dict[str, _Number | dict[str, _Number] | None], {}),
+    ("gpus", list[dict[str, Any]] | None, None),
+    ("energy", dict[str, Any], {}),
+)
 _Ended = _event("trial_ended", f"clock {_OF_END}", ("status", str))
 _EpochEnded = _event(
     "epoch_ended",
     "",
     ("epoch", _From1),
-    *((entry.name, _TYPES[entry.type], getattr(Epoch(0), entry.name)) for entry in EPOCH_FIELDS),
+    *(
+        (entry.name, _TYPES.get(entry.name, _TYPES[entry.type]), getattr(Epoch(0), entry.name))
+        for entry in EPOCH_FIELDS
+    ),
 )
 """A row of `Epochs`; it is made in half the time of an `Epoch`."""
 
@@ -85,7 +141,20 @@ def decoded(line: bytes) -> Any:
         event = _decoder.decode(line)
     except DAMAGED:
         return None
-    return event if _is_name(event.trial) else None
+    is_readable = is_intact(line) and _is_name(event.trial)
+    if isinstance(event, _Started):
+        is_readable = is_readable and all(_is_map(name, bytes(getattr(event, name))) for name in ("cell", *_SHARED))
+    return event if is_readable else None
+
+
+@lru_cache(4096)
+def _is_map(name: str, text: bytes) -> bool:
+    """Return whether a text is a map of a start, with values of the types that are read."""
+    try:
+        msgspec.json.decode(text, type=_SHARED.get(name, dict[str, Any]))
+    except DAMAGED:
+        return False
+    return bool(cell_in(text) if name == "cell" else map_in(text)) or text == b"{}"
 
 
 def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
@@ -94,16 +163,20 @@ def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
     Args:
         data: the content of the file.
         name: of the file.
-        damaged: gets the place of each line that is not an event, or one with a value that it cannot have.
+        damaged: gets the place of each line that is not an event, or one with a value that it cannot have, and else of
+            the first one in front of which lines are missing.
     """
-    run = None
+    run, place, intact = None, 0, len(damaged)
     for number, line in enumerate(lines_of(data), 1):
-        event = decoded(line)
+        event, at = decoded(line), place
+        place += len(line) + 1
         if event is None:
             # A later version may have other events.
             if line.strip() and ((unknown := event_of(line)) is None or unknown["event"] in _KINDS):
                 damaged.append(f"{name}:{number}")
             continue
+        if event.at not in (None, at) and len(damaged) == intact:
+            damaged.append(f"{name}:{number} (lines before it are missing)")
         run = run or Run(trial=event.trial, attempt=event.attempt)
         if event.trial == run.trial and type(event) is _EpochEnded:  # nothing has been computed yet
             run.epochs.add(event)
@@ -132,7 +205,8 @@ def take(run: Run, event: Any, line: bytes) -> None:
     elif isinstance(event, _Started):
         names, run.run, run.clock, run.started = _PLAIN, event.run or run.run, event.clock, event.t
         run.cell = cell_in(bytes(event.cell))
-        for name in _SHARED.split():
+        run.host = event.host
+        for name in _SHARED:
             setattr(run, name, map_in(bytes(getattr(event, name))))
     elif is_first_end:
         names, run.status, run.ended, run.clock = _OF_END, event.status, event.t, event.clock or run.clock

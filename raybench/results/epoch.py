@@ -164,6 +164,17 @@ class Epoch:
         ),
         over_ranks=Combine.MAX,
     )
+    alloc_retries: int | None = measured(
+        None,
+        Quantity(
+            "alloc_retries",
+            "",
+            "how often PyTorch's allocator ran out, freed what it had kept and tried again, since the trial began",
+            over_epochs=Combine.MAX,
+            mlflow="memory/alloc_retries",
+        ),
+        over_ranks=Combine.MAX,
+    )
     # Graphs of torch.compile and of XLA, TensorFlow's traces; None without a compiler.
     recompiles: int | None = measured(
         None, Quantity("recompiles", "", "compilations, as the framework counts them", over_epochs=Combine.SUM)

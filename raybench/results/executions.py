@@ -7,15 +7,16 @@ import os
 import platform
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from raybench.core.code_state import made_with
 from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.identity import digest
 from raybench.results.folder import EXECUTIONS, json_object
-from raybench.results.parsing import number_in, text_in
+from raybench.results.parsing import mapping_in, number_in, text_in
 
 MILLISECONDS = len("2026-11-21T09-00-00-000")  # characters of the time at the beginning of an execution's name
 
@@ -36,6 +37,7 @@ class Execution:
         request: the requested cells, with baseline and target (`raybench.results.grid_request`).
         rerun: whether it runs finished trials again.
         number: from 1, that of its results folder's executions of the grid; 0 if it is not known.
+        made_with: its `command`, the `commit` of the folder of its code, and the installed `packages`.
     """
 
     name: str
@@ -44,15 +46,22 @@ class Execution:
     request: Mapping[str, Any]
     rerun: bool = False
     number: int = 0
+    made_with: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def begin(
-        cls, origin: str, grid: str, request: Mapping[str, Any], rerun: bool = False, earlier: Iterable[Self] = ()
+        cls,
+        origin: str,
+        grid: str,
+        request: Mapping[str, Any],
+        rerun: bool = False,
+        earlier: Iterable[Self] = (),
+        folder: str = "",
     ) -> Self:
-        """Return the execution that this process begins now, after earlier ones."""
+        """Return the execution that this process begins now, after earlier ones, with the code in a folder."""
         name = as_name(f"{now()} {platform.node()} {os.getpid()}")
         number = 1 + max((each.number for each in earlier if each.origin == origin), default=0)
-        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), rerun, number)
+        return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), rerun, number, made_with(folder))
 
     def path(self, folder: Path) -> Path:
         """Its file in the folder of its grid."""
@@ -81,7 +90,10 @@ class Execution:
             return None
         origin, grid, request = text_in(data.get("origin")), text_in(data.get("grid")), data.get("request")
         rerun, number = data.get("rerun") is True, int(number_in(data.get("number")) or 0)
-        return cls(path.stem, origin or "", grid or "", request, rerun, number) if isinstance(request, dict) else None
+        if not isinstance(request, dict):
+            return None
+        made = mapping_in(data.get("made_with"))
+        return cls(path.stem, origin or "", grid or "", request, rerun, number, made)
 
 
 def in_order(executions: Collection[Execution]) -> list[Execution]:

@@ -17,13 +17,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from zlib import crc32
 
 import msgspec
 
-from raybench.core.events import ENDS, Event, events_file, to_line
+from raybench.core.events import CHECKSUM, ENDS, OF_LINE, Event, events_file, to_line
 from raybench.core.files import append_to
 
 ATTEMPTS, CHECKS, EXECUTIONS, TUNE = "attempts", "checks", "executions", "tune"
+
+ID = ".id"
 
 DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
 """Errors of msgspec for text that is not JSON, not UTF-8, nested too deeply, or of other types."""
@@ -50,10 +53,15 @@ def results_id(results: Path) -> str:
     Raises:
         OSError: it cannot be written.
     """
-    path = results / ".id"
-    if not path.is_file():
-        path.write_text(uuid4().hex[:12], encoding="ascii")
-    return path.read_text(encoding="ascii").strip()
+    if not (known := known_id(results)):
+        (results / ID).write_text(uuid4().hex[:12], encoding="ascii")
+    return known or known_id(results)
+
+
+def known_id(results: Path) -> str:
+    """The id of a results folder; empty if nothing was run for it."""
+    path = results / ID
+    return path.read_text(encoding="ascii").strip() if path.is_file() else ""
 
 
 def has_results(folder: Path) -> bool:
@@ -105,7 +113,15 @@ def json_object(text: bytes) -> dict[str, Any] | None:
 def event_of(line: bytes) -> Event | None:
     """The event of a line; None if it is damaged. Nothing in it is ever executed."""
     event = json_object(line)
-    return event if event and isinstance(event.get("event"), str) else None
+    if not event or not isinstance(event.get("event"), str) or not is_intact(line):
+        return None
+    return {name: value for name, value in event.items() if name not in OF_LINE}
+
+
+def is_intact(line: bytes) -> bool:
+    """Return whether a line is as it was written; one without a checksum is of an earlier version of raybench."""
+    text, mark, checksum = line.rstrip().rpartition(CHECKSUM.encode())
+    return not mark or checksum == b"%d}" % crc32(text)
 
 
 def lines_of(data: bytes) -> list[bytes]:
@@ -168,10 +184,9 @@ def add_event(folder: Path, event: Event) -> None:
     """
     path = events_file(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = to_line(event).encode("utf-8", errors="replace")
+    begin = b""
     with path.open("a+b") as file:
-        if file.tell():
+        if size := file.tell():
             file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # its process was killed while it wrote
-                data = b"\n" + data
-    append_to(path, data)
+            begin = b"" if file.read(1) == b"\n" else b"\n"  # its process was killed while it wrote
+    append_to(path, begin + to_line(event, size + len(begin)).encode("utf-8", errors="replace"))

@@ -273,11 +273,13 @@ _AXES: Mapping[str, str] = {
     "data.name": "data_set",
     "device.model": "hardware",
     "device.count": "count",
+    "device.nodes": "nodes",
     "device.replicas": "replicas",
     "device.threads": "threads",
     "framework": "framework",
     "engine.framework_version": "framework_version",
     "engine.environment": "environment",
+    "compared.version": "version",
 }
 """Names of axes other than settings, by their place in a cell."""
 
@@ -305,7 +307,7 @@ def request_of_runs(name: str, attempts: Iterable[Run], prices: Mapping[str, flo
     common = budgets[0] if budgets and all(each == budgets[0] for each in budgets) else {}
     budget = {name: common[key] for name, key in (("time", "seconds"), ("energy", "joules")) if key in common}
     workloads = dict.fromkeys(str(run.cell.workload.name) for run in runs.values() if run.cell.workload.name)
-    metric = target.metric if target else ""
+    metric = target.metric if target else next((run.metric for run in runs.values() if run.metric), "")
     said = {
         name: is_higher
         for run in runs.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from raybench.core import events
 from raybench.core.cell import Cell
-from raybench.core.events import Event, to_line
+from raybench.core.events import Event, to_json
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.errors import UsageError
@@ -117,7 +117,7 @@ class GridHistory:
 
     def take(self, event: Event, run: str | None = None) -> None:
         """Apply an event of a running trial or check."""
-        line = to_line(event).encode()
+        line = to_json(event).encode()
         with self._lock:
             if decoded_event := decoded(line):
                 key = decoded_event.trial, decoded_event.attempt
@@ -139,21 +139,20 @@ class GridHistory:
         return asdict(clocks[0]) if clocks else None
 
     @property
-    def unread(self) -> str:
-        """What requests that cannot be read may change in an answer; empty if all can be read."""
-        if not self.unreadable:
-            return ""
-        requests = f"{plural(len(self.unreadable), 'request')} of it cannot be read"
-        return f"{requests}: prices, baseline, target or metric may not be those that were asked for"
-
-    @property
     def warnings(self) -> list[str]:
-        """A message about what is left out, if there is anything."""
-        if not self.damaged:
-            return []
+        """A message about what cannot be read, and what that may change in an answer, if there is anything."""
+        messages = []
+        if self.unreadable:
+            requests = f"{plural(len(self.unreadable), 'request')} of it cannot be read"
+            messages += [f"{requests}: prices, baseline, target or metric may not be those that were asked for"]
+        if lines := [place for place in self.damaged if place not in self.unreadable]:
+            messages += [f"{plural(len(lines), 'part')} of its results cannot be read and {_is(lines)} left out"]
         places = ", ".join(self.damaged[:3]) + (", …" if len(self.damaged) > 3 else "")
-        what = "; ".join(filter(None, [self.unread, "skipped what is damaged or in a wrong folder"]))
-        return [f"{what}, {plural(len(self.damaged), 'place')}: {places}"]
+        return [f"The grid has damaged files: {'; '.join(messages)} ({places})"] if messages else []
+
+
+def _is(parts: Collection[str]) -> str:
+    return "is" if len(parts) == 1 else "are"
 
 
 def _paths(folders: Iterable[Path], kind: str) -> list[Path]:

@@ -47,6 +47,7 @@ from raybench.results.utilization import Roofline, Utilization, roofline_of, uti
 
 Key = tuple[str, int]  # key of a run: its trial's id and the number of the attempt, from 1
 DIGITS = 9  # decimals of a time
+GIB = 2**30
 MODEL = "model"  # the setting with a column per option: the names and types of options depend on the workload
 
 DEVICE, HOST = "device_j", "host_j"
@@ -231,6 +232,7 @@ class Run:
         "the device's name in the grid: the axis `device`", lambda run: run.profile or run.cell.device.kind or None
     )
     seed: int | None = stored(WHOLE, "the seed of this trial")
+    order: int | None = stored(WHOLE, "the place of its version in a chain, as a CSV says it")
     of_cell = (
         _of_cell("workload", TEXT, "", "the workload's name", "workload.name"),
         _of_cell("workload_version", TEXT, "", "the version of a shipped workload", "workload.version"),
@@ -246,14 +248,22 @@ class Run:
         _of_cell("device_count", WHOLE, "", "number of accelerators, or of cores of a CPU", "device.count"),
         _of_cell("replicas", WHOLE, "", "parts of each batch with separate batch-norm statistics", "device.replicas"),
         _of_cell("devices", WHOLE, "", "devices that share each batch, if there are several", "device.devices"),
+        _of_cell("nodes", WHOLE, "", "nodes of its devices, if there are several", "device.nodes"),
         _of_cell("threads", WHOLE, "threads", "CPU threads of the framework", "device.threads"),
+        _of_cell("power_limit", WHOLE, "W", "power limit of each GPU, if the grid set it", "device.power_limit"),
         *(_of_setting(setting) for name, setting in SETTINGS.items() if name != MODEL),
         _of_cell(
             "budget_s", NUMBER, "s", "the training time that its budget of time or price allows", "budget.seconds"
         ),
         _of_cell("budget_j", NUMBER, "J", "the energy that its budget allows", "budget.joules"),
         _of_cell("warmup_epochs", WHOLE, "epochs", "first epochs that do not count as steady", "warmup_epochs"),
-        _of_cell("version", TEXT, "", "base or new, in a grid of `raybench compare --interleave`", "compared.version"),
+        _of_cell(
+            "version",
+            TEXT,
+            "",
+            "of the code: base or new in `raybench compare --interleave`, or as a CSV says it",
+            "compared.version",
+        ),
     )
 
     # Seconds in the sections of its process
@@ -433,7 +443,32 @@ class Run:
     epochs_done = c.whole(
         "epochs", "number of completed epochs", lambda run: len(run.epochs) - sum(run.epochs.column("partial"))
     )
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Its peak memory: that of the device, or of the process on a CPU."""
+        return max((peak for peak in self.epochs.column("memory_peak_bytes") if peak), default=None)
+
     of_epochs = tuple(_total(q, q.over_epochs) for q in QUANTITIES if q.over_epochs and not q.key)
+
+    memory_bytes = number("bytes", "memory of a device, or the `memory_limit`", "hardware.memory_bytes")
+    memory_gib = number(
+        "GiB",
+        "peak memory of the device that held most",
+        lambda run: (run.peak_bytes or 0) / GIB or None,
+        head="memory",
+    )
+    memory_used = number(
+        "fraction",
+        "the same, relative to what the device has",
+        lambda run: (
+            None
+            if not (peak := run.peak_bytes) or not (own := number_in(run.hardware.get("memory_bytes")))
+            else peak / own
+        ),
+        mlflow="summary/memory_used",
+        head="memory used",
+    )
 
     # Its quality
 
@@ -495,6 +530,7 @@ class Run:
     target_metric = text("the metric of the target; missing without a target", "target.metric")
     target_at_least = number("", "the target is reached at this value or more", "target.at_least")
     target_at_most = number("", "the target is reached at this value or less", "target.at_most")
+    metric: str | None = stored(TEXT, "the metric of quality, as a CSV says it")
     lower_is_better: str | None = stored(TEXT, "metrics of which less is better, with spaces between, as a CSV says it")
     higher_is_better: str | None = stored(TEXT, "metrics of which more is better")
     target_reached = c.flag(
@@ -669,7 +705,8 @@ def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float
         cell=_cell_with(tuple((name, present[name]) for name in (*CELL, *params) if name in present)),
         profile=present.get("device"),
         target=Target(metric, present.get("target_at_least"), present.get("target_at_most")) if metric else None,
-        host={"name": present.get("host")},
+        host={"name": present["host"]} if "host" in present else {},
+        hardware={"memory_bytes": present["memory_bytes"]} if "memory_bytes" in present else {},
         ledger={name.removesuffix("_s"): present[name] for name in OPENING if name in present},
         epochs=epochs,
     )

@@ -36,6 +36,7 @@ class GridSource:
         runs: every attempt.
         history: what its files say; None if the source is a table, such as a CSV file.
         request: the request of the grid's last execution, if it was recorded.
+        sources: the files, folders and stores that it was read from.
         is_folder: whether it is a folder of results, to which the same command adds what is missing.
     """
 
@@ -44,6 +45,7 @@ class GridSource:
     history: GridHistory | None = None
     request: GridRequest | None = None
     is_folder: bool = False
+    sources: Sequence[str] = ()
 
 
 def load_grids(

@@ -5,14 +5,16 @@ Any program may write it. The first line names the columns, by the names they ha
 
 - `trial` and `epoch`, and one of `train_s`, `epoch_s` (the whole epoch) or `elapsed_s` (since training began);
 - optional columns of an epoch: `input_wait_s`, `compile_s`, `evaluate_s`, `compile_evaluate_s`, `cpu_s`,
-  `device_train_s`, `device_evaluate_s`, `energy_j`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`, `ended`,
+  `device_train_s`, `device_evaluate_s`, `energy_j`, `steps`, `examples`, `peak_memory_bytes`, `recompiles`,
+  `alloc_retries`, `ended`,
   any metric by a name with a slash in it, such as `val/accuracy` (a fraction), and other counts: `units/tokens`;
 - optional columns of a trial, identical on all its lines: `grid`, `attempt`, `repeat`, `status`, `label`, `host`,
-  `device`, `seed`, `metric`, `target_metric`, `target_at_least`, `target_at_most`, `lower_is_better` (names of
-  metrics), `higher_is_better`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, and every setting, such as
-  `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`, `budget_s`, `nodes`; settings with other names
-  are numbers or text: `params.lr`. `count`, `date` and `price` are short for `device_count`, `started` and
-  `price_per_hour`.
+  `device`, `seed`, `order`, `metric`, `target_metric`, `target_at_least`, `target_at_most`, `lower_is_better` (names of
+  metrics), `higher_is_better`, `price_per_hour`, `wall_s`, `template_import_s`, `data_s`, `memory_bytes`, and every
+  setting, such as
+  `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`, `budget_s`, `nodes`, `version`;
+  settings with other names are numbers or text: `params.lr`. `count`, `date` and `price` are short for
+  `device_count`, `started` and `price_per_hour`.
 
 Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
 numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and

@@ -10,7 +10,7 @@ from pathlib import Path
 from raybench.core.settings import PARAM
 from raybench.errors import FileError, UsageError
 from raybench.results.run_table import Run
-from raybench.sources import mlperf, program_log, table, tensorboard, trainer_state
+from raybench.sources import mlperf, program_log, table, tensorboard, trackio, trainer_state
 from raybench.sources.rows import Log, NoLog, Repeats
 
 TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
@@ -33,7 +33,7 @@ _NO_SETTING = re.compile(r".*(?:id|pid|port|time|date|host|path|dir|file|url|ran
 
 def is_log(path: Path) -> bool:
     """Return whether a file may be a log that this module reads."""
-    if path.name.startswith(tensorboard.PREFIX) or path.name == trainer_state.NAME:
+    if path.name.startswith(tensorboard.PREFIX) or path.name == trainer_state.NAME or trackio.is_trackio(path):
         return True
     if path.suffix.lower() not in {*TEXTS, ".csv"} or path.name.startswith(".") or not path.is_file():
         return False
@@ -62,6 +62,8 @@ def load_logs(path: Path, axes: Mapping[str, str], known: Repeats) -> list[Run]:
         try:
             if file.name == trainer_state.NAME:
                 logs.append(trainer_state.read(file))
+            elif file.suffix == trackio.SUFFIX:
+                logs += trackio.read(file)
             elif file.suffix.lower() == ".csv":
                 logs.append(table.read_log(file))
             elif mlperf.MARK in file.read_text(encoding="utf-8", errors="replace"):
@@ -74,7 +76,7 @@ def load_logs(path: Path, axes: Mapping[str, str], known: Repeats) -> list[Run]:
     logs += [tensorboard.read(folder) for folder in events]
     if not logs:
         raise left_out[0] if left_out else UsageError(f"{path}: no log in it")
-    names = [_name(log.path, path) for log in logs]
+    names = [str(log.values.get("trial") or _name(log.path, path)) for log in logs]
     values = (
         [_said(log, name, axes) for log, name in zip(logs, names, strict=True)] if axes else _differences(logs, names)
     )
@@ -115,6 +117,9 @@ def _differences(logs: Sequence[Log], names: Sequence[str]) -> list[dict[str, st
     """Return what differs between the names of files and, if nothing does, between the settings that they print."""
     values: list[dict[str, str | float]] = [{} for _ in logs]
     if all("device" in log.values for log in logs):
+        return values
+    settings = {name for log in logs for name in log.values if name.startswith(PARAM)}
+    if any(len({str(log.values.get(name)) for log in logs}) > 1 for name in settings):
         return values
     named = [
         {own[0]: _number(own[1]) for own in _NAMED.findall(name) if not _SEEDS.fullmatch(own[0].rpartition("_")[2])}

@@ -26,7 +26,7 @@ _WHICH = {*CELL, "grid", "attempt", "repeat", "label", "host", "device", "seed"}
 """Columns that tell trials apart if there is no column `trial`."""
 OF_TRIALS = {
     *(*_WHICH, *_TARGET, *_BETTER, *OPENING),
-    *("trial", "status", "started", "metric", "price_per_hour", "wall_s", "template_import_s"),
+    *("trial", "status", "started", "metric", "order", "price_per_hour", "wall_s", "template_import_s", "memory_bytes"),
 }
 OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
 OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
@@ -175,6 +175,8 @@ class Table:
 
     def _check_target(self, trial: _Trial) -> None:
         line, (metric, *bounds) = self.lines[min(trial.rows)], (trial.values.get(name) for name in _TARGET)
+        if (name := trial.values.get("metric")) and name not in self.names:
+            self.problem(line, "metric", f"there is no column {cut(name)}; {close(name, self.names) or 'add it'}")
         if metric is None:
             return
         if (bounds[0] is None) == (bounds[1] is None):

@@ -49,7 +49,7 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     if file.names[0] == "Step" and any(" - " in name for name in columns):
         return _chart(file, columns)
     if {"_runtime", "_timestamp"} & columns.keys() or {"epoch", "step"} <= columns.keys():
-        return _history(file.path, columns).table()
+        return history(file.path, columns).table()
     first: dict[str, int] = {}
     for line, name in zip(file.lines, columns.get("trial", ()), strict=False):
         if first.setdefault(name, line) != line and "attempt" not in columns:
@@ -72,7 +72,7 @@ def read_log(path: Path) -> Log:
     texts = file.read_lines()
     if file.problems or not texts or not {"epoch", "step", "_step"} & {*file.names}:
         raise NoLog(file.problems or [Problem(str(path), 1, 1, "", "no line counts epochs or steps")])
-    return _history(path, {name: [values[place] for values in texts] for place, name in enumerate(file.names)})
+    return history(path, {name: [values[place] for values in texts] for place, name in enumerate(file.names)})
 
 
 def _numbers(texts: Sequence[str]) -> list[float | None] | None:
@@ -121,7 +121,7 @@ def _check_numbers(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> None
                 file.problem(line, name, f"{text!r} is not a number")
 
 
-def _history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
+def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
     """Return a log with several lines of an epoch or step; each column has its last value of an epoch."""
     key = next(name for name in ("epoch", "_step", "step", "_runtime", "_timestamp") if name in columns)
     rows: dict[float, dict[str, float]] = {}
@@ -172,7 +172,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequ
         )
     varied = {f"{PARAM}{name}": own for name, own in others.items() if len({*own}) > 1}
     repeated = {name: own for name, own in varied.items() if len({*own}) < max(3, size)}
-    is_told = any(name in OF_TRIALS - {"trial", "status", "repeat", "seed"} for name in made)
+    is_told = any(name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order"} for name in made)
     made |= repeated or ({} if is_told else dict([*varied.items()][:1]))
     if "trial" not in made:
         numbers_of = count(1)

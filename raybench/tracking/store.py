@@ -23,10 +23,12 @@ DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 SERVERS = ("http", "https", "databricks")
 
 PLAIN = {
+    r"read timeout=([\d.]+)": r"it did not answer within \1 s; MLFLOW_HTTP_REQUEST_TIMEOUT sets a longer time",
+    "error code 401|password authentication failed": "it refuses the user or the password",
     f"disk (is )?full|{os.strerror(errno.ENOSPC)}": "its disk is full",
     f"Max retries exceeded|{os.strerror(errno.ECONNREFUSED)}|could not connect": "it does not answer",
 }
-"""Plain words for long messages of libraries that match a pattern."""
+"""Plain words for long messages of libraries that match a pattern, with its groups; the first one counts."""
 
 MESSAGE_LENGTH = 250  # maximum length of another library's message within raybench's
 
@@ -140,7 +142,8 @@ def redacted_errors(store: Store) -> Iterator[None]:
         raise
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[0]
-        message = next((text for part, text in PLAIN.items() if re.search(part, str(error), re.IGNORECASE)), message)
+        matches = ((re.search(part, str(error), re.IGNORECASE), text) for part, text in PLAIN.items())
+        message = next((match.expand(text) for match, text in matches if match), message)
         raise StoreError(f"MLflow store {store}: {shorten(mask(message), MESSAGE_LENGTH, placeholder=' …')}") from None
 
 

@@ -24,8 +24,15 @@ class BudgetRule:
         ask_ns: time of the host's clock at which to ask again inside an epoch; before it the budget cannot be spent.
     """
 
-    def __init__(self, budget: Budget | None, read_joules: Callable[[], float] | None, in_epoch: bool) -> None:
+    def __init__(
+        self,
+        budget: Budget | None,
+        read_joules: Callable[[], float] | None,
+        in_epoch: bool,
+        counted: Callable[[str], float],
+    ) -> None:
         self._budget, self._read_joules, self._in_epoch = budget, read_joules, in_epoch
+        self._counted = counted
         self.ask_ns = 0.0 if budget and in_epoch else math.inf
         self._began: tuple[float, float] | None = None
         self._is_spent = False
@@ -38,7 +45,8 @@ class BudgetRule:
     def is_spent(self, clock: TrainingClock) -> bool:
         """Return whether the budget is spent, and from then on stays so."""
         if self._budget and not self._is_spent:
-            clock.catch_up()
+            if self._budget.work is None:  # work is counted by the host
+                clock.catch_up()
             left, wait_s = self._left(self._budget, clock)
             self._is_spent = left <= 0
             if self._in_epoch:
@@ -47,6 +55,8 @@ class BudgetRule:
 
     def _left(self, budget: Budget, clock: TrainingClock) -> tuple[float, float]:
         """What is left of the budget, and the seconds in which it cannot be spent."""
+        if budget.work is not None:
+            return budget.work - self._counted(budget.unit), 0.0
         if budget.seconds is not None:
             left_s = budget.seconds - clock.training_s(budget.compile)
             if clock.can_pace:  # each step waits for the last but one, or the host would run far ahead of the device

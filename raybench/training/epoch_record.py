@@ -65,6 +65,12 @@ class EpochRecord:
         return {name: value for name, value in known.items() if value}
 
 
+def add_counts(sums: dict[str, float], fields: Mapping[str, Any]) -> None:
+    """Add examples and units, as fields of `epoch_ended`, to sums by unit."""
+    for name, value in {"examples": fields.get("examples", 0), **fields.get("units", {})}.items():
+        sums[name] = sums.get(name, 0.0) + value
+
+
 def finite(metrics: Mapping[str, float], warn: Callable[[str], object] = str) -> tuple[dict[str, float], str]:
     """The metrics that are finite numbers, and the first loss that is not one: `train/loss is nan`."""
     diverged = ""

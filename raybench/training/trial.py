@@ -21,7 +21,7 @@ from raybench.engines.batch_order import total_steps
 from raybench.engines.loop_facts import LoopFacts
 from raybench.training.budget import BudgetRule
 from raybench.training.clock import TrainingClock
-from raybench.training.epoch_record import Diverged, EpochRecord, finite
+from raybench.training.epoch_record import Diverged, EpochRecord, add_counts, finite
 from raybench.training.values import Path as ArrayPath
 from raybench.training.values import array_in, examples_in, number_of
 
@@ -76,7 +76,13 @@ class SavedState:
 
 
 class Recorder:
-    """The receiver of what a trial reports: the journal, or a terminal; this one ignores it."""
+    """The receiver of what a trial reports: the journal, or a terminal; this one ignores it.
+
+    Attributes:
+        counted_before: what earlier attempts, from which training goes on, have counted, by unit.
+    """
+
+    counted_before: Mapping[str, float] = {}
 
     def begin(self, state: SavedState | None) -> int:
         """Note that training begins; load the state of an earlier attempt, and return the number of its epochs."""
@@ -127,7 +133,8 @@ class Trial:
         self._decision = 0, False  # of the last epoch (from 1) that rank 0 decided
         self._stop_rule = StopRule(options.target) if options.target and options.stop_at_target else None
         # Ranks train in step, and each has its own clock, so that they can agree only between two epochs.
-        self._budget = BudgetRule(options.budget, options.read_joules, in_epoch=options.world_size == 1)
+        self._budget = BudgetRule(options.budget, options.read_joules, options.world_size == 1, self._work_done)
+        self._done: dict[str, float] = {}  # in the epochs that have ended
         self._names: set[str] = set()
         self._process = os.getpid()
 
@@ -336,6 +343,7 @@ class Trial:
     def _resume(self) -> int:
         """Load the state of an earlier attempt, if there is one; return the number of its epochs."""
         first = self._recorder.begin(self._state)
+        self._done = dict(self._recorder.counted_before)
         if first:
             self._last = EpochRecord(first - 1)
         return first
@@ -390,9 +398,11 @@ class Trial:
         optimizers = [
             {"class": each.name, "lr": each.lr, "weight_decay": each.weight_decay} for each in self._loop.optimizers()
         ]
+        counted = epoch.counted()
+        add_counts(self._done, counted)
         return {
             "epoch": epoch.number + 1,
-            **epoch.counted(),
+            **counted,
             **epoch.facts,
             **({"optimizer_steps": steps} if steps else {}),
             **({"optimizers": optimizers} if optimizers else {}),
@@ -425,6 +435,13 @@ class Trial:
             stops = self._recorder.decide(epoch, stops)
             self._decision = epoch, stops
         return stops
+
+    def _work_done(self, unit: str) -> float:
+        """Return what all ranks have counted of a unit so far; they train in step."""
+        work = self._done.get(unit, 0.0)
+        if epoch := self._epoch:
+            work += number_of(epoch.counts.get(unit, 0)) + (epoch.examples if unit == "examples" else 0)
+        return self.world_size * work
 
     def _spends_budget(self) -> bool:
         """Return whether the budget is spent inside of the open epoch; the epoch is then partial."""

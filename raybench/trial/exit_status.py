@@ -9,7 +9,7 @@ from typing import Any
 
 from raybench.core import memory
 from raybench.core.job import Job
-from raybench.core.status import TrialStatus
+from raybench.core.status import KILLED, TrialStatus
 from raybench.trial.kept_output import KEPT_BYTES
 
 TAIL, LONG_TAIL = 20, 500
@@ -47,7 +47,7 @@ def classify_exit(
         if oom_killed:
             message = f"{who} was killed by the kernel because memory ran out"
             return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, **usage}
-        return TrialStatus.LOST, {"type": "Killed", "message": reason}
+        return TrialStatus.LOST, {"type": KILLED, "message": reason}
     if memory.looks_like_oom(output, limited=bool(job.memory_limit)):
         message = reason if details else f"{reason} when memory ran out"
         return TrialStatus.OOM, {"type": "OutOfMemory", "message": message, **usage}

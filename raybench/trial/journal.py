@@ -15,6 +15,7 @@ from raybench.core.rank import current_rank
 from raybench.devices import Device
 from raybench.devices.energy import EnergyMeter
 from raybench.devices.host import usable_cores
+from raybench.training.epoch_record import add_counts
 from raybench.training.trial import Recorder, SavedState, Trial, TrialOptions
 from raybench.trial.checkpoint import Checkpoints
 from raybench.workloads import WorkloadInfo
@@ -110,6 +111,9 @@ class TrialJournal(Recorder):
         resumed = self._checkpoints.resume(state, self._ledger)
         for event in resumed:
             self._send(event)
+        self.counted_before = counts = dict[str, float]()
+        for event in resumed:
+            add_counts(counts, event)
         self.logged_before = {name for event in resumed for name in event.get("metrics", ())}
         return max(0, len(resumed) - 1)
 
@@ -118,6 +122,8 @@ class TrialJournal(Recorder):
         if self.device:  # it does not fall if the user's function resets the framework's statistics
             self._peak = max(self._peak, self.device.peak_memory())
             fields = fields | {"memory_peak_bytes": self._peak}
+            retries = self.device.alloc_retries()
+            fields |= {} if retries is None else {"alloc_retries": retries}
         event = events.epoch_ended(self._job.trial, self._job.attempt, **fields)
         if not more:
             self._last = event

@@ -68,7 +68,10 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
             "raybench": __version__,
             **job.versions,
         },
-        "hardware": {"memory_bytes": device.hardware.memory_bytes, "driver": device.hardware.driver},
+        "hardware": {
+            "memory_bytes": job.memory_limit or device.hardware.memory_bytes,
+            "driver": device.hardware.driver,
+        },
         "runtime_conditions": {
             **device.runtime_conditions(),
             **_of_ranks(job, device),

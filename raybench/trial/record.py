@@ -16,6 +16,8 @@ from raybench.core.events import ERROR, Event, events_file, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
+from raybench.core.process_guard import daemons
+from raybench.core.temp_folders import short_ray_folder
 from raybench.trial.failure import describe_error, end_event
 from raybench.trial.journal import Send
 from raybench.trial.launch_ranks import run_ranks
@@ -49,7 +51,9 @@ def _cut(name: str, value: Any) -> Any:
 def append_event(folder: Path, event: Event) -> None:
     """Append an event to the file of an attempt, and write its full traceback to `ERROR`."""
     folder.mkdir(parents=True, exist_ok=True)
-    append_to(events_file(folder), to_line(shortened(event)).encode("utf-8", errors="replace"))
+    path = events_file(folder)
+    line = to_line(shortened(event), path.stat().st_size if path.exists() else 0)
+    append_to(path, line.encode("utf-8", errors="replace"))
     trace = (event.get("error") or {}).get("traceback")
     if trace:
         (folder / ERROR).write_text(trace, encoding="utf-8", errors="backslashreplace")
@@ -63,6 +67,9 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     def store(event: Event) -> None:
         if os.getpid() != own_pid:  # a process that the user's function has forked
             os._exit(0)
+        if job.own_process and event["event"] == "trial_ended" and (names := daemons()):
+            left = f"killed, as they ran on after the end of the trial: {', '.join(names)}"
+            event = {**event, "warnings": [*event["warnings"], left]}
         append_event(Path(job.folder), event)
         send(shortened(event))
 
@@ -74,7 +81,8 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     def fail(status: str, error: Mapping[str, Any]) -> Event:
         return end_event(job, status, error, ledger.close()[1], ledger.loading_s)
 
-    run_ranks(job, work, store, fail)
+    with short_ray_folder():
+        run_ranks(job, work, store, fail)
 
 
 def check(job: Job, send: Send) -> None:

@@ -29,7 +29,18 @@ from raybench.workloads.command import ARGS, BY_TRIAL, OF_NODES, SPECIAL, Comman
 from raybench.workloads.parameters import PASSED, Parameter, key_of, with_other_batch_size
 
 SUPERVISION = frozenset(
-    {"framework", "environment", "count", "nodes", "threads", "cpus", "warmup_epochs", "timeout", "memory_limit"}
+    {
+        "framework",
+        "environment",
+        "count",
+        "nodes",
+        "threads",
+        "cpus",
+        "warmup_epochs",
+        "timeout",
+        "memory_limit",
+        "power_limit",
+    }
 )
 """Settings that raybench itself applies to the process of any training."""
 

@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import site
-import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -28,6 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from raybench.core.code_state import commit_of
 from raybench.core.files import PACKAGE, write_atomic
 from raybench.core.job import Job
 from raybench.core.text import names_text
@@ -66,18 +66,9 @@ def changed_files(folder: Path, digests: Mapping[str, str]) -> list[str]:
     return [name for name, digest in digests_of(folder, digests).items() if digest != digests[name]]
 
 
-@cache
-def _commit(folder: str) -> str:
-    """The commit of the git repository that a folder is in; empty without one."""
-    with suppress(OSError, subprocess.SubprocessError):
-        command = ["git", "-C", folder, "rev-parse", "--short", "HEAD"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
-    return ""
-
-
 def code_versions(folder: str, files: Mapping[str, str]) -> dict[str, str]:
     """What the code of a user's workload is, by name: each of its files, and the commit of its repository."""
-    commit = {"commit": _commit(folder)} if files else {}
+    commit = {"commit": commit_of(folder)} if files else {}
     digests = {f"{FILE}{name}": digest[:8] for name, digest in [*files.items()][:MAX_NAMED_FILES]}
     return {name: version for name, version in {**digests, **commit}.items() if version}
 

@@ -164,7 +164,7 @@ LATE = (0.5, 0.8, 0.9, 0.91, 0.92, 0.95)
 )
 def test_times_to_a_target_are_compared(changes, curves, verdict, reason):
     grid = MadeUpGrid({"version": "base"}, target=Target("val/accuracy", 0.94))
-    grid.add({"version": "base"}, [1.0] * 5)
+    grid.add({"version": "base"}, [1.00001] * 5)  # with digits, so that it is not rounded to seconds
     grid.add({"version": "new"}, [math.exp(each) for each in changes], accuracies=curves)
     (change,) = compare(Grid(grid.attempts, grid.request())).changes
     assert (change.verdict, change.reason) == (verdict, reason)
@@ -233,3 +233,25 @@ def test_looks_hold_their_level(family, cv, kept_if_equal):
 def test_levels_of_looks():
     levels = [round(look_level(*each), 4) for each in ((4, 10), (10, 10), (4, 20), (20, 20))]
     assert levels == [0.0017, 0.0322, 0.0, 0.0322]
+
+
+def test_a_run_that_kills_itself_is_no_lost_one():
+    """A version that ends its bad runs by SIGKILL is tried again, until one is good."""
+    attempts, request = interleaved(EQUAL * 2)
+    assert compare(Grid(attempts, request)).decision is Decision.KEEP
+    bad = [run for run in attempts if run.cell_id == "cell1"][:2]
+    lost = [replace(run, status="lost", error={"type": "Killed", "message": "SIGKILL"}, attempt=0) for run in bad]
+    comparison = compare(Grid([*lost, *attempts], request))
+    assert comparison.decision is Decision.UNDECIDED and "did not complete (lost: " in comparison.changes[0].reason
+    gone = [replace(run, error={"type": "NodeGone", "message": "node"}) for run in lost]
+    assert compare(Grid([*gone, *attempts], request)).decision is Decision.KEEP, "the node, not the version"
+
+
+def test_a_clock_that_was_slowed_down_is_seen():
+    """By the dates of the run's start and end: code in the trial's process can change its clock."""
+    attempts, request = interleaved(EQUAL)
+    dated = [replace(run, started="2026-11-29T05:00:00Z", ended="2026-11-29T05:00:20Z", wall=20.0) for run in attempts]
+    assert compare(Grid(dated, request)).decision is Decision.KEEP
+    cut = [replace(run, wall=10.0) if run.cell_id == "cell1" else run for run in dated]
+    comparison = compare(Grid(cut, request))
+    assert comparison.decision is Decision.UNDECIDED and "own clock" in comparison.changes[0].reason

@@ -57,6 +57,7 @@ CASES = {
     "whole_run": {"clock": "run", "epochs": epochs()},
     "off_budget": {"cell": Cell(budget={"seconds": 9.0}), "epochs": epochs()},
     "accelerator_unused": {"device": "cuda", "form": "function", "epochs": epochs(memory_peak_bytes=0)},
+    "memory_full": {"hardware": {"memory_bytes": 1000}, "epochs": epochs(memory_peak_bytes=960)},
     "short_warmup": {
         "epochs": Epochs(
             Epoch(n, None, 10, 640, {"train": 2.0 if n < 10 else 1.0 + n % 2 / 100}, step_s=()) for n in range(1, 41)

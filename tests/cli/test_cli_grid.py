@@ -1,8 +1,10 @@
 """`raybench grid`, from the file to what a person reads."""
 
+import os
 import re
 import shutil
 import sqlite3
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -95,6 +97,16 @@ def test_inline_trials_are_a_grid_of_their_own(raybench, grid, digits):
     assert smoke.lines[0].startswith("digits~inline~smoke on this machine: ")
     journals = [load(f"raybench-results/{name}").trials for name in ("digits", "digits~inline")]
     assert [len(trials) for trials in journals] == [2, 2], "neither enters the other's report or estimates"
+
+
+def test_ray_in_an_inline_function_has_a_short_folder(raybench, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    loop = "    for epoch in trial.epochs(1):\n        assert len(os.environ['RAY_TMPDIR']) < 24\n"
+    (tmp_path / "train.py").write_text(f"import os\ndef train(trial):\n{loop}")
+    (tmp_path / "g.yaml").write_text("name: g\nworkload: train.py:train\n")
+    assert raybench("grid", "g.yaml", "--inline", "--no-checks", "--tracking", "none").status == 0
+    assert "RAY_TMPDIR" not in os.environ
 
 
 def test_what_no_machine_here_can_run(grid, digits):

@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
+from support import ROOT
 from support.grid_files import events_of, write_events
 
 from raybench.config import load_grid
@@ -249,3 +250,17 @@ def test_missing_data_are_announced(raybench, tmp_path, monkeypatch):
     assert said.lines[-1] == (
         f"Data set mnist is not in {tmp_path / 'empty'} yet; `raybench grid` downloads it before the first trial."
     )
+
+
+def test_every_field_of_the_json_is_documented(raybench, tmp_path):
+    """The table in docs/compare.md names every field, and no other."""
+    text = "name: g\nworkload: digits_cnn\nrepeats: 3\naxes: {device: [cpu], batch_size: [32, 64]}\n"
+    (tmp_path / "g.yaml").write_text(text)
+    said = raybench("plan", "g.yaml", "--json", "-")
+    assert said.status == 0, said.err
+    plan = json.loads(said.out)
+    assert (plan["grid"], plan["trials"], plan["to_run"], plan["seconds"]) == ("g", 6, 6, None)
+    assert [each["axes"]["batch_size"] for each in plan["configurations"]] == [32, 64]
+    page = (ROOT / "docs" / "compare.md").read_text()
+    named = re.findall(r"`([a-z_]+)(?:\[\])?`", page[page.index("| field of a plan |") :])
+    assert {*named} == {*plan, *plan["configurations"][0]}

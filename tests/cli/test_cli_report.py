@@ -119,8 +119,8 @@ def test_tokens_and_prices(raybench, tmp_path):
     (tmp_path / "new.csv").write_text("device,price_per_hour,source,date\nnvidia h100,0.1,shop,2026-11-20\nT4,1,,\n")
     ours, theirs = (configurations(raybench, "mine.csv", *prices) for prices in ((), ("--prices", "new.csv")))
     assert [each["rate"]["value"] for each in ours.values()] == pytest.approx([100_000, 500_000])
-    assert [each["price"] for each in ours.values()] == pytest.approx([0.1 * 10 / 3600, 1 * 2 / 3600])
-    assert [each["price"] for each in theirs.values()] == pytest.approx([0.1 * 10 / 3600, 0.1 * 2 / 3600])
+    assert [each["price"]["value"] for each in ours.values()] == pytest.approx([0.1 * 10 / 3600, 1 * 2 / 3600])
+    assert [each["price"]["value"] for each in theirs.values()] == pytest.approx([0.1 * 10 / 3600, 0.1 * 2 / 3600])
     text = raybench("report", "mine.csv", "--prices", "new.csv", "--full").out
     assert "500,000 tokens/s" in text and "$55.6 per trillion tokens" in text and "trillion tokens" in text
     assert "gpu: NVIDIA H100, $0.10 per hour (shop, 2026-11-20)" in text

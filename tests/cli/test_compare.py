@@ -31,7 +31,9 @@ def test_request_that_cannot_be_read_is_said(compare, tmp_path):
     for file in (tmp_path / "before").glob("*/executions/*.json"):
         file.write_text(file.read_text().replace('"repeats": ', '"repeats": -'))
     said = compare("before", "after")
-    assert "Caution: 1 request of it cannot be read" in said.out.replace("\n", " "), said.out
+    assert "Caution: The grid has damaged files: 1 request of it cannot be read" in said.out.replace("\n", " "), (
+        said.out
+    )
 
 
 def test_as_json(compare, tmp_path):

@@ -99,6 +99,12 @@ WORSE = {
         UNDECIDED,
         "less time as a whole than its epochs",
     ),
+    "later runs use what the first one left": (
+        ACCURACY,
+        [*new(seconds=2.0)[:3], *new(seconds=0.1)[3:]],
+        UNDECIDED,
+        "the first run of new was slower than all others",
+    ),
     "copies of its fastest run": (
         ACCURACY,
         [{**line, "trial": f"c{n}", "repeat": n} for n in range(6) for line in new(seconds=[1.0, 1.02, 1.04])[:3]],
@@ -143,6 +149,11 @@ def test_worse_version_is_not_kept(compare, metrics, worse, status, reason):
 
 
 OF_BOTH = {
+    "a device that is not named": ({"device_model": "A100"}, {}, "model A100; of new: not known"),
+    "a different host, no device named": ({"host": "a"}, {"host": "b"}, "of which no hardware is known"),
+    "data that are not named": ({"data": "cifar10"}, {}, "name cifar10; of new: not known"),
+    "more cores than threads": ({"threads": 1, "cpu_s": 1.0}, {"threads": 1, "cpu_s": 0.9}, "computed on 1.8 cores"),
+    "whole seconds": ({}, {"train_s": 1}, "new may be up to"),
     "a faster device": ({"device_model": "A100"}, {"device_model": "H100"}, "hardware of base: model A100"),
     "more threads": ({"threads": 1}, {"threads": 8}, "hardware of base: threads 1"),
     "easier data": ({"data": "cifar10"}, {"data": "cifar10-synthetic"}, "data set of base: name cifar10"),
@@ -165,6 +176,24 @@ def test_all_epochs_are_compared_if_whole_runs_have_no_time(compare, fields):
     sides = [rows(), ({**line, "warmup_epochs": fields.get("warmup", 1)} for line in new(seconds=fields["seconds"]))]
     said = compare(*([{name: line[name] for name in line if name != "wall_s"} for line in side] for side in sides))
     assert said.status == DISCARD and "slower as a whole run" in said.out, said.out
+
+
+@pytest.mark.parametrize(
+    ("metrics", "worse", "direction"),
+    [
+        (ACCURACY, {"val/accuracy": LOWER}, {"lower_is_better": "val/accuracy"}),
+        ({"val/loss": [0.9, 0.6, 0.5]}, {"val/loss": [0.9, 0.8, 0.7]}, {"higher_is_better": "val/loss"}),
+    ],
+)
+def test_new_does_not_say_what_is_better(compare, metrics, worse, direction):
+    said = compare(rows(metrics=metrics), [{**line, **direction} for line in new(metrics=worse)])
+    assert said.status == DISCARD, said.out
+
+
+def test_faster_epochs_are_no_faster_run(compare):
+    """Training that moved to compilation: equal as a whole."""
+    said = compare(rows(), [{**line, "compile_s": 0.5} for line in new(seconds=0.5, end=2.5)])
+    assert said.status == KEEP and "in its epochs, not as a whole run" in said.lines[0], said.out
 
 
 def test_same_version_is_kept(compare):
@@ -249,7 +278,9 @@ def test_comment_has_no_markup_of_a_version(compare, tmp_path):
 def test_every_field_is_documented(compare):
     """The table in docs/compare.md names every field of the JSON, and no other."""
     page = (ROOT / "docs" / "compare.md").read_text()
-    named = set(re.findall(r"`([a-z_]+)(?:\[\])?`", page[page.index("| field | meaning |") :]))
+    named = set(
+        re.findall(r"`([a-z_]+)(?:\[\])?`", page[page.index("| field | meaning |") : page.index("`raybench plan")])
+    )
     written = compare(rows(metrics=BOTH), new(metrics=BOTH)).found
     (change,) = written["changes"]
     parts = [change, change["speed"], change["quality"]["val/loss"], written["metrics"]["val/loss"], written["limits"]]

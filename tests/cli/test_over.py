@@ -1,12 +1,15 @@
 """`raybench report --over`: when a configuration became slower."""
 
 import json
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
 from support.executors import DrawnTimes
 
-from raybench.analysis.over import LOOK_ALPHA, changes
+from raybench.analysis.answer import Summary
+from raybench.analysis.measured import Measured
+from raybench.analysis.over import LOOK_ALPHA, Session, changes, series_of
 from raybench.config import load_grid
 from raybench.core.options import GridOptions
 from raybench.run import run_grid
@@ -43,7 +46,11 @@ def test_a_slowdown_has_its_date_and_the_other_configuration_has_none(nights, ra
     said = raybench("report", "--over", *nights, "--json", "over.json", "--html", "over.html")
     assert said.status == 0, said.err
     told = json.loads((tmp_path / "over.json").read_text())
-    (sentence,) = told["sentences"]
+    today, same, sentence = told["sentences"]
+    assert today.startswith("Today, batch 32: ") and " slower than at first" in today.replace(
+        "as long as", "slower than"
+    )
+    assert same == "No change of batch 128."
     assert sentence.startswith("batch 32: slower since 2") and sentence in said.out.replace("\n", " ")
     slower, same = told["series"]
     assert [level["sessions"] for level in slower["levels"]] == [9, 7]
@@ -52,6 +59,36 @@ def test_a_slowdown_has_its_date_and_the_other_configuration_has_none(nights, ra
     assert (len(same["levels"]), len(same["sessions"])) == (1, 16)
     page = (tmp_path / "over.html").read_text()
     assert "slower since" in page and "<svg" in page
+
+
+def test_a_slow_down_fails_a_job(nights, raybench):
+    """It takes 10% longer."""
+    assert raybench("report", "--over", *nights, "--fail-on", "3%").status == 4
+    assert raybench("report", "--over", *nights, "--fail-on", "30%").status == 0
+    assert raybench("report", "r0", "--fail-on", "3%").status == 2
+
+
+@pytest.mark.parametrize(("kind", "is_trend"), [("trend", True), ("steps", False)])
+def test_a_trend_is_told_as_one(kind, is_trend):
+    """40 nights, at the end of which an epoch takes 1.3 times as long."""
+    random = np.random.default_rng(2)
+    logs = random.normal(0, 0.005, 40) + np.log(1.3) * (
+        np.arange(40) / 39 if kind == "trend" else (np.arange(40) > 12) / 2 + (np.arange(40) > 25) / 2
+    )
+    start = datetime(2026, 1, 1)
+    sessions = [
+        Session((start + timedelta(days=day)).isoformat(" "), Summary(float(np.exp(each))))
+        for day, each in enumerate(logs)
+    ]
+    series = series_of("cpu", sessions, [Measured(0, {})] * 40, LOOK_ALPHA)
+    assert bool(series.trend) == is_trend and len(series.levels) > 2
+    assert series.is_slower(0.1) and not series.is_slower(0.5)
+    if series.trend:
+        x, y = np.arange(40), logs
+        slope = np.polyfit(x, y, 1)[0]
+        assert series.trend.per_week.value == pytest.approx(np.exp(-7 * slope))
+        assert series.today.value == pytest.approx(np.exp(-39 * slope))
+        assert series.trend.per_week.low < series.trend.per_week.value < series.trend.per_week.high
 
 
 def test_wrong_use(nights, raybench):

@@ -1,5 +1,6 @@
 """`raybench report` of logs: whole runs, the mean against a target, and a choice of configurations."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -17,17 +18,36 @@ def test_rules_of_speedruns(raybench):
     found = json.loads(raybench("report", folder, "--whole-runs", "--target", "mean val/loss<=3.28", "--json", "-").out)
     baseline, _ = found["configurations"]
     assert baseline["seconds"]["value"] == pytest.approx((84.604 * 84.677) ** 0.5, rel=1e-3)
+    means = found["means"]
     p = stats.ttest_1samp([3.2800, 3.2787], 3.28, alternative="less").pvalue
-    means = found["sentences"]["means"]
-    assert (
-        f"the mean of 2 runs, 3.27935, reaches val/loss 3.28, but not significantly (one-sided p = {p:.2g})" in means[0]
-    )
-    assert "does not reach" in means[1], "3.2801"
-    page = str(ROOT / "notebooks" / "published" / "claims" / "nanochat_run4.csv")
-    said = raybench("report", page, "--target", "mean val/core>=0.256525").out
-    cores = [0.25373, 0.2584, 0.25489, 0.2568, 0.25732, 0.26765, 0.25119]
-    p = stats.ttest_1samp(cores, 0.256525, alternative="greater").pvalue
-    assert f"but not significantly (one-sided p = {p:.2g})" in " ".join(said.split())
+    assert (means[0]["mean"], means[0]["p"]) == (pytest.approx(3.27935), pytest.approx(p, rel=1e-3))
+    assert [(each["is_reached"], each["is_shown"], each["alone"]) for each in means] == [
+        (True, False, 2),
+        (False, False, 1),
+    ]
+    (best,) = found["sentences"]["best"]
+    assert best.startswith("log baseline: the mean of 2 runs"), "the faster one misses the target"
+    text = f"3.27935, reaches val/loss 3.28, but not significantly (p = {p:.2g}), 2 of 2 alone"
+    assert text in best and "does not reach" in found["sentences"]["means"][0]
+
+
+def test_the_rule_of_the_mean_has_the_level_that_is_said(raybench):
+    from scipy import stats
+
+    path = str(ROOT / "notebooks" / "published" / "claims" / "modded_81.csv")
+    with Path(path).open() as file:
+        rows = list(csv.DictReader(file))
+    losses = [float(row["val/loss"]) for row in rows if row["params.version"] == "before"]
+    p = stats.ttest_1samp(losses, 3.28, alternative="less").pvalue
+    for level, is_shown in (("", True), (" at 0.3%", False), (" at 5%", True)):
+        said = json.loads(raybench("report", path, "--target", f"mean val/loss<=3.28{level}", "--json", "-").out)
+        before = said["means"][0]
+        assert (before["p"], before["is_shown"]) == (pytest.approx(p, rel=1e-3), is_shown)
+        assert said["sentences"]["means"][-1].endswith(f"at {level[4:] or '1%'}.")
+        assert said["sentences"]["best"][0].startswith("Faster: version record: the mean of 10 runs"), "no restarts"
+    chain = raybench("report", "--chain", path, "--target", "mean val/loss<=3.28 at 0.3%").out
+    assert "Not shown to reach the target by their mean: before." in chain
+    assert "3.4% faster" in chain
 
 
 def test_where_metric_and_target_are_checked(raybench):

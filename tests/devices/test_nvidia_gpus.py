@@ -147,6 +147,7 @@ def torch_cuda(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda number: calls.reserved.get(number, 0))
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda number: calls.reserved.get(number, 0) // 2)
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda number: {"num_alloc_retries": number})
     monkeypatch.setattr(torch.cuda, "synchronize", lambda number=None: calls.synchronized.append(number))
     monkeypatch.setattr(torch.cuda, "current_stream", lambda number: f"stream of {number}")
     monkeypatch.setattr(torch, "Event", event)
@@ -166,6 +167,7 @@ def test_program_is_measured_on_its_gpus(torch_cuda, reserved, waited_for, peak)
     assert torch_cuda.synchronized == waited_for
     assert torch_cuda.recorded == [(f"cuda:{waited_for[0]}", f"stream of {waited_for[0]}")]
     assert device.peak_memory() == peak
+    assert device.alloc_retries() == sum(waited_for)
 
 
 @pytest.mark.parametrize(

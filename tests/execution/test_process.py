@@ -17,6 +17,7 @@ from support.jobs import make_job
 from support.processes import alive, all_gone
 
 from raybench.core.events import ERROR, OUTPUT, events_file
+from raybench.results.folder import read_events
 from raybench.trial.exit_status import classify_exit
 
 HERE = WORKLOADS
@@ -90,7 +91,7 @@ def test_long_message_is_cut_in_the_event(trial):
     assert "\n[9,996,008 characters are only in the trial's folder]\n" in error["message"]
     assert len(error["message"]) < 4_100 and len(error["traceback"]) < 16_100
     assert 'raise KeyError("x" * 10_000_000' in error["traceback"]
-    kept = [json.loads(line) for line in events_file(folder).read_text().splitlines()]
+    kept = read_events(events_file(folder), [])
     assert error in [event.get("error") for event in kept]
     assert (folder / ERROR).stat().st_size > 10_000_000
 
@@ -111,7 +112,7 @@ def test_a_check_is_one_event(template, tmp_path):
     assert event["subject"] == {"framework": "torch"}
     assert event["seconds"] > 0
     assert event["error"] is None
-    assert json.loads(events_file(tmp_path / "attempt").read_text()) == event
+    assert read_events(events_file(tmp_path / "attempt"), []) == [event]
 
 
 def test_check_without_a_result(template, tmp_path):
@@ -119,7 +120,7 @@ def test_check_without_a_result(template, tmp_path):
     assert (event["event"], event["trial"], event["error"]["type"]) == ("check_ended", "decay-1", "KeyError")
     assert event["subject"] == {"framework": "torch"}
     assert "passed" not in event
-    assert json.loads(events_file(tmp_path / "attempt").read_text().splitlines()[-1]) == event
+    assert read_events(events_file(tmp_path / "attempt"), [])[-1] == event
     assert template.alive
 
 
@@ -166,7 +167,7 @@ def test_audit_comes_before_the_end(trial, attribute, within):
     audit = told[-2]
     assert (audit["trial"], audit["attempt"], audit["gpus"]) == ("t-r0", 1, [])
     assert audit["within"] in within, "of very short epochs, the whole trial's"
-    kept = map(json.loads, events_file(folder).read_text().splitlines())
+    kept = read_events(events_file(folder), [])
     assert [event for event in kept if event["event"] == "trial_audited"] == [audit]
 
 
@@ -191,7 +192,17 @@ def test_what_a_trial_leaves_ends_with_it(template, tmp_path):
     assert told[-1]["status"] == "completed"
     child, folder = (tmp_path / "attempt" / OUTPUT).read_text().split()
     assert all_gone([int(child)], 1)
+    assert f"sleep (process {child})" in "".join(told[-1]["warnings"]), "a daemon is not killed without a word"
     assert Path(folder).name == "trial" and not Path(folder).exists()
+
+
+def test_shared_memory_of_a_killed_trial_is_named(template, tmp_path):
+    told = list(template.run(make_job(tmp_path, "killed_with_memory")))
+    (path,) = map(Path, (tmp_path / "attempt" / OUTPUT).read_text().split())
+    try:
+        assert told[-1]["status"] == "lost" and told[-1]["error"]["message"].endswith(f"2 MiB: {path}")
+    finally:
+        path.unlink()
 
 
 def test_giving_up_on_a_trial_ends_it(template, tmp_path):

@@ -253,6 +253,24 @@ def test_impossible_settings_are_refused_with_their_line(plan_of, text, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        ("{tokens: 1e6}", {"work": 1e6, "unit": "tokens"}),
+        ("{examples: 500}", {"work": 500.0, "unit": "examples"}),
+        ("{flops: 6e9}\nflops_per_example: 3e6", {"work": 2000.0, "unit": "examples"}),
+    ],
+)
+def test_a_budget_of_work(plan_of, budget, expected):
+    (cell,) = plan_of(f"{HEAD}schedule: constant\nbudget: {budget}\n").cells
+    assert cell.content.budget == expected
+
+
+def test_a_budget_of_flops_needs_those_of_the_model(plan_of):
+    with pytest.raises(UsageError, match="flops_per_token"):
+        plan_of(f"{HEAD}schedule: constant\nbudget: {{flops: 6e9}}\n")
+
+
 def test_a_budget_of_money_is_seconds_at_the_price(plan_of):
     text = f"{HEAD}schedule: constant\nbudget: {{price: 0.1}}\ndevices: {{cpu: {{kind: cpu, price_per_hour: 3.6}}}}\n"
     assert [cell.content.budget for cell in plan_of(text).cells] == [{"seconds": 100.0}]

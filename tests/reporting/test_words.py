@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.answers import quick_start
+from support.answers import configuration, quick_start
 from support.made_up_runs import MadeUpGrid
 
 from raybench.analysis.answer import Caution, Criterion, Difference, Effect, EffectPart, Ratio
@@ -70,11 +70,11 @@ def test_ends_of_an_interval_differ(value, width):
         (Ratio(1.02, 0.95, 1.09), FASTEST, "2% faster than cpu, not shown to be faster (95% CI −5% to +9%)"),
         (Ratio(0.96, 0.94, 0.98), FASTEST, "4% slower than cpu (95% CI 2–6%)"),
         (Ratio(0.625, 0.5, 0.7), FASTEST, "takes 1.6x as long as cpu (95% CI 1.4–2.0)"),
-        (Ratio(4, 3.9, 4.1), CHEAPEST, "4.0x cheaper than cpu (95% CI 3.9–4.1)"),
+        (Ratio(4, 3.9, 4.1), CHEAPEST, "75% cheaper than cpu (95% CI 74–76%)"),
         (Ratio(0.5, 0.4, 0.6), CHEAPEST, "costs 2.0x as much as cpu (95% CI 1.7–2.5)"),
         (Ratio(1.09, 1.07, 1.1), CHEAPEST, "8% cheaper than cpu (95% CI 7–9%)"),
         (Ratio(0.92, 0.91, 0.94), ENERGY, "9% more device energy than cpu (95% CI 6–10%)"),
-        (Ratio(1.5, 0.4, 5), CHEAPEST, "1.5x cheaper than cpu, not shown to be cheaper (95% CI 0.40–5.0)"),
+        (Ratio(1.5, 0.4, 5), CHEAPEST, "costs 0.67x as much as cpu, not shown to be cheaper (95% CI 0.20–2.5)"),
         (Ratio(2.93), FASTEST, "2.9x as fast as cpu"),
     ],
 )
@@ -83,7 +83,7 @@ def test_ratio_in_words(ratio, criterion, text):
 
 
 def test_second_ratio_omits_the_reference():
-    assert words.ratio_words(Ratio(2, 1.9, 2.1), CHEAPEST, "") == "2.0x cheaper (95% CI 1.9–2.1)"
+    assert words.ratio_words(Ratio(2, 1.9, 2.1), CHEAPEST, "") == "50% cheaper (95% CI 47–52%)"
 
 
 def test_ratio_of_few_successes():
@@ -176,3 +176,30 @@ def test_caution(caution, text):
 def test_two_versions_that_noise_may_have_ordered_are_undecided(new, first):
     grid = MadeUpGrid({"version": "a.py"}).add({"version": "a.py"}, [1.1, 1.2, 0.9, 1.0]).add({"version": "b.py"}, new)
     assert str(words.best_texts(grid.answer())[0]).startswith(first)
+
+
+def test_shares_of_a_run():
+    """8 of 100 s are start-up and data, 5 compile in training and in evaluation."""
+    parts = {"setup": 1, "data": 4, "build": 3, "compile": 4, "compile_evaluate": 1, "train": 80, "evaluate": 7}
+    each = configuration(0, "gpu", {}, 2.0, 0.9, run_parts_s=parts | {"input_wait": 0.2, "other": 0, "checkpoint": 0})
+    assert words.goodput_text(each) == "training 80%: loading 8%, evaluation 7%, compilation 5%"
+    assert words.goodput_text(configuration(0, "gpu", {}, 2.0, 0.9)) == "–"
+
+
+@pytest.mark.parametrize(
+    ("compiled_s", "end"),
+    [
+        # 120 s are 60 epochs of 2 s: 30 s more and 60 of 1.5 s take as long.
+        (1.5, "(30.0 s more than compile no) pays after 120 s of training: compile."),
+        (2.1, "does not pay: compile is not faster."),
+    ],
+)
+def test_when_compilation_pays(compiled_s, end):
+    answer = quick_start()
+    rows = [
+        configuration(i, label, {"compile": value}, s, 0.9, run_parts_s={"compile": c, "train": 9.0})
+        for i, (label, value, s, c) in enumerate((("compile no", False, 2.0, 1.0), ("compile", True, compiled_s, 31.0)))
+    ]
+    answer = replace(answer, configurations=tuple(rows), axes={"compile": (False, True)})
+    (text,) = words.compilation_sentences(answer)
+    assert text.startswith("Compilation (30.0 s more than compile no) ") and text.endswith(end)

@@ -5,9 +5,9 @@ import pytest
 from support.attempts import attempts
 
 from raybench.core import events
-from raybench.core.cell import UNKNOWN_CELL
 from raybench.core.job import Target
 from raybench.results.attempt_file import run_in
+from raybench.results.folder import add_event
 from raybench.results.parsing import number_in
 from raybench.results.run_table import latest
 
@@ -83,6 +83,12 @@ def test_what_is_not_known_is_left_aside(strange):
     [
         {"event": "trial_started", "seed": "0"},
         {"event": "trial_started", "host": None},
+        {"event": "trial_started", "host": {"name": ["a"]}},
+        {"event": "trial_started", "cell": []},
+        {"event": "trial_started", "cell": {"device": 3}},
+        {"event": "trial_started", "roofline": {"probes": {"memory": -1.0}}},
+        {"event": "trial_audited", "gpus": 1.5},
+        {"event": "epoch_ended", "epoch": 1, "ledger": {"train": -1.0}},
         {"event": "epoch_ended", "epoch": "one"},
         {"event": "epoch_ended", "epoch": 1, "steps": 10**400},
         {"event": "epoch_ended", "epoch": 1, "metrics": {"flag": True}},
@@ -96,11 +102,6 @@ def test_event_with_a_value_that_it_cannot_have_is_left_out_and_named(damaged):
     run = run_in(b"\n".join(lines), "x.jsonl", places)
     assert places == ["x.jsonl:2"]
     assert (run.label, run.status, len(run.epochs)) == ("mine", None, 0)
-
-
-def test_cell_that_is_none_is_unknown():
-    (run,) = attempts([{"event": "trial_started", "trial": TRIAL, "attempt": 1, "cell": [], "new": 1}]).values()
-    assert run.cell == UNKNOWN_CELL
 
 
 def test_label_profile_and_target_of_an_attempt():
@@ -141,3 +142,18 @@ def test_the_evidence_for_an_epoch_s_times():
 @pytest.mark.parametrize("seconds", [1e200, -1e101, math.nan, math.inf])
 def test_overflowing_number_is_damage(seconds):
     assert number_in(seconds) is None and number_in(1e99) == 1e99
+
+
+def test_a_changed_or_lost_line_is_named(tmp_path):
+    """A line has its place and a checksum: a value that became another valid one is found, too."""
+    folder, places = tmp_path / "run", []
+    for event in (events.trial_started(TRIAL, 1, label="é"), epoch(1), epoch(2), events.trial_ended(TRIAL, 1, "oom")):
+        add_event(folder, event)
+    lines = folder.with_suffix(".jsonl").read_bytes().splitlines(keepends=True)
+    run = run_in(b"".join(lines), "x", places)
+    assert (places, run.status, len(run.epochs)) == ([], "oom", 2)
+    changed = lines[1].replace(b'"train":1.0', b'"train":1.1')
+    run = run_in(b"".join([lines[0], changed, *lines[2:]]), "x", places)
+    assert (places, run.status, [one.epoch for one in run.epochs]) == (["x:2"], "oom", [2])
+    run = run_in(b"".join([lines[0], *lines[2:]]), "x", places := [])
+    assert (len(places), places[0][:4], run.status, len(run.epochs)) == (1, "x:2 ", "oom", 1)

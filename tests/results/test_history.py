@@ -75,7 +75,7 @@ def test_damaged_line_is_skipped_and_reported(grid, file, damage):
     lines = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([*lines[:2], damage, *lines[2:]]))
     history = GridHistory.read(grid)
-    assert history.damaged == [f"{file}:3"] and f": {file}:3" in history.warnings[0]
+    assert history.damaged == [f"{file}:3"] and f"({file}:3)" in history.warnings[0]
     assert [len(attempt.epochs) for attempt in history.attempts.values()] == [3]
 
 

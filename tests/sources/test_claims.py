@@ -1,10 +1,12 @@
 """The page of judged claims: what it says, computed again from the CSVs without raybench's statistics."""
 
 import csv
+import html
 import importlib.util
 import math
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -76,3 +78,48 @@ def test_nanochat_reaches_its_target_in_four_of_seven_runs():
     assert f"{reached} of {len(cores)} runs reached it" in text
     assert f"expected {2.02 * len(cores) / reached:.3g} h" in text, "each miss costs a whole run"
     assert f"{fmean(cores):.5f}" in text and 0 < fmean(cores) - 0.256525 < stdev(cores) / math.sqrt(len(cores))
+
+
+def test_steps_of_the_chain_are_those_of_welch():
+    from scipy.stats import t
+
+    records = {}
+    for row in csv.DictReader((FOLDER / "golf_records.csv").open()):
+        records.setdefault(int(row["order"]), []).append(float(row["val/bpb"]))
+    values = [records[place] for place in sorted(records)]
+    shown = 0
+    for before, after in pairwise(values):
+        parts = [stdev(side) ** 2 / len(side) for side in (before, after)]
+        df = sum(parts) ** 2 / sum(p**2 / (len(side) - 1) for p, side in zip(parts, (before, after), strict=True))
+        half = t.ppf(0.975, min(df, 2 * min(map(len, (before, after))) - 2)) * math.sqrt(sum(parts))
+        shown += fmean(after) + half < fmean(before)
+    text = section("golf_records")
+    assert (
+        f"{shown} of 19 steps are shown to be better" in text
+        and f"{19 - shown} of 19 steps are not distinguishable" in text
+    )
+    assert f"val/bpb {fmean(values[0]) - fmean(values[-1]):.2g} lower than #1019" in text
+
+
+@pytest.mark.parametrize("name", [*(name for name in TIMES if name.startswith("modded")), "nanochat_run4"])
+def test_means_and_their_p_are_those_of_scipy(name):
+    from scipy.stats import ttest_1samp
+
+    rows, text = list(csv.DictReader((FOLDER / f"{name}.csv").open())), section(name)
+    column, bound, side = ("val/core", 0.256525, "greater") if name == "nanochat_run4" else ("val/loss", 3.28, "less")
+    values = {}
+    for row in rows:
+        values.setdefault(row.get("params.version"), []).append(float(row[column]))
+    for own in values.values():
+        p = ttest_1samp(own, bound, alternative=side).pvalue
+        shown = "" if p < 0.01 else ", but not significantly"
+        assert f"the mean of {len(own)} runs, {fmean(own):.6g}, reaches {column} {bound:g}{shown} (p = {p:.2g})" in text
+
+
+@pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: claim.name)
+def test_figures_are_those_of_the_runs(claim):
+    drawn, path = claims.figure(claim), claims.IMAGES / f"{claim.name}.svg"
+    assert path.exists() == (drawn is not None) == (f"claims/{claim.name}.svg" in section(claim.name))
+    if drawn:
+        texts = {text.get_text() for panel in drawn.axes for text in (*panel.texts, *panel.get_yticklabels())}
+        assert texts <= {html.unescape(text) for text in re.findall("<text[^>]*>([^<]*)</text>", path.read_text())}

@@ -76,6 +76,19 @@ def test_a_log_without_times_is_judged_by_its_quality(tmp_path):
     assert best.quality.value == pytest.approx((1.5 - 2.0) / 3, abs=1e-5)
 
 
+def test_logs_of_keras_without_times(tmp_path):
+    for name, loss in (("adam", 0.5), ("sgd", 0.7)):
+        for seed in (1, 2, 3):
+            rows = "".join(f"{e},{1 - loss / (e + 1)},{1 - loss / (e + 1) + seed / 1000}\n" for e in range(3))
+            (tmp_path / f"{name}_seed{seed}.csv").write_text(f"epoch,accuracy,val_accuracy\n{rows}")
+    found = answer(tmp_path)
+    assert found.clock == "No times are known, so the quality alone decides."
+    assert (found.metric, found.configurations[found.best[0].configuration].axes) == (
+        "val/accuracy",
+        {"params.log": "adam"},
+    )
+
+
 def test_states_of_trainers_are_those_of_runs_and_not_of_checkpoints(tmp_path):
     def state(folder, steps):
         folder.mkdir(parents=True)
@@ -192,6 +205,7 @@ def test_measured_columns_of_a_table_are_no_axes(tmp_path):
         ("train.log", "Traceback (most recent call last):\nKeyError: 3\n", "3:1: no line counts epochs or steps"),
         ("runs.csv", "kernel,width\na,1\nb,2\n", "1:1: no column is a time or a metric"),
         ("runs.csv", "kernel,time_s\na,1\nb,x\n", "3:2: time_s: 'x' is not a number"),
+        ("runs.csv", "lr,metric,val/f1\n1,val/f2,1\n", "2:2: metric: there is no column val/f2; did you"),
         ("runs.csv", "kernel,time_s\na,1\nb\n", "3:1: 1 values for 2 columns"),
     ],
 )

@@ -192,7 +192,7 @@ def devices_with_target() -> Answer:
             4,
             expected * reached / 4,
             Summary(expected, expected * 0.6, expected * 3.4, 4),
-            price,
+            Summary(price, price * 0.6, price * 3.4, 4),
             ratio=ratio(400 / expected, 0.5) if compared else None,
         )
         configurations.append(
@@ -206,7 +206,7 @@ def devices_with_target() -> Answer:
                 ratio=ratio(40 / seconds) if compared else None,
                 quality_difference=difference(quality - 0.946) if compared else None,
                 to_target=to_target,
-                price=price / 10,
+                price=Summary(price / 10),
                 price_per_hour=price,
                 rank=(3, 1, 2)[index],
                 cautions=("a",) if device == "gpu" else (),

@@ -19,6 +19,7 @@ class Kept:
     """
 
     def __init__(self, done=0, states=None):
+        self.counted_before = {}
         self.done, self.epochs, self.warnings, self.later, self.more = done, [], [], {}, []
         self._states, self._functions = states, None
 

@@ -4,7 +4,7 @@ import pytest
 
 from raybench.core.secret_masking import redact
 from raybench.errors import UsageError
-from raybench.tracking.store import Store, is_server, resolve
+from raybench.tracking.store import Store, StoreError, is_server, redacted_errors, resolve
 from raybench.tracking.writer import remedy
 
 SERVER, DATABASE = "http://mlflow.example:5000", "postgresql://bob:s3cret@db.example/runs"
@@ -87,3 +87,17 @@ def test_remedy_can_be_pasted(monkeypatch):
     assert remedy(store, Path("g")).endswith("writes what is missing (with the user and password in place of ***)")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", DATABASE)
     assert remedy(store, Path("g")) == '`raybench export g -o "$MLFLOW_TRACKING_URI"` writes what is missing'
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("Max retries exceeded with url: /x (Caused by ReadTimeoutError('read timed out. (read timeout=7)'))", "7 s"),
+        ("Max retries exceeded with url: /x (Caused by NewConnectionError)", "it does not answer"),
+        ("API request to endpoint failed with error code 401 != 200. Response body: 'x'", "refuses the user or the"),
+    ],
+)
+def test_errors_of_servers_are_in_plain_words(message, words):
+    with pytest.raises(StoreError) as caught, redacted_errors(Store(SERVER)):
+        raise RuntimeError(message)
+    assert words in str(caught.value) and ("MLFLOW_HTTP_REQUEST_TIMEOUT" in str(caught.value)) == ("7" in words)

@@ -252,6 +252,8 @@ def test_target_in_the_logged_unit_ends_training(bound, logged):
         ({"seconds": 99}, 2, [(5, 0), (5, 0)]),
         ({"seconds": 0.5}, None, [(1, 1)]),
         ({"joules": 19}, None, [(5, 0), (4, 1)]),
+        ({"work": 28, "unit": "examples"}, None, [(5, 0), (2, 1)]),  # 4 in a batch
+        ({"work": 40, "unit": "examples"}, None, [(5, 0), (5, 0)]),
     ],
 )
 def test_a_budget_ends_training_after_a_step(sleep, budget, epochs, trained):
@@ -272,6 +274,14 @@ def test_a_budget_ends_training_after_a_step(sleep, budget, epochs, trained):
     assert [(epoch["steps"], int(epoch.get("partial", False))) for epoch in kept.epochs] == trained
     assert [epoch["ledger"]["evaluate"] for epoch in kept.epochs] == [1.0] * len(trained)
     assert not kept.more[-1] and not kept.warnings
+
+
+def test_a_budget_of_tokens_that_the_loop_counts():
+    trial, kept, _ = make_trial(None, budget=Budget(work=700, unit="tokens"))
+    for _ in trial.epochs():
+        for _ in trial.steps(BATCHES):
+            trial.count(tokens=100)
+    assert [epoch["units"]["tokens"] for epoch in kept.epochs] == [500, 200]
 
 
 @pytest.mark.parametrize("with_compile", [True, False])

@@ -60,6 +60,19 @@ GAP_OF_SPREADS = 3
 """Least gap between slow runs and the others, in spreads of the others: of normal runs with cv 5% few have it."""
 
 
+NEARLY_FULL = 0.95
+"""Share of a device's memory from which on its allocator may have to free and ask again."""
+
+
+@detects("use a smaller batch, or `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`", caution=True)
+def memory_full(run: Run) -> Iterator[Finding]:
+    """The run used more than {NEARLY_FULL:.0%} of its device's memory, or the allocator ran out and tried again."""
+    share, retries = run.memory_used or 0.0, max(run.epochs.column("alloc_retries"), key=lambda n: n or 0, default=0)
+    if share > NEARLY_FULL or retries:
+        again = f"; the allocator freed memory and tried again {retries} times" if retries else ""
+        yield Finding(f"the run used {100 * share:.0f}% of its device's memory{again}", degree=share + (retries or 0))
+
+
 @detects("remove `threads` and `cpus` from the grid to use all cores", caution=True, of_hardware=True, of_grid=True)
 def few_threads(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """The host computes with fewer threads than it has cores, and the grid compares no numbers of them.

@@ -55,7 +55,7 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
     scales = {
         configuration.index: configuration.scales[metric]
         for configuration in view.measured
-        if metric in configuration.qualities
+        if metric in configuration.scales
     }
     if len({*scales.values()}) > 1:
         percent = [index for index, scale in scales.items() if scale != 1]
@@ -127,7 +127,7 @@ def changing_speed(view: View) -> Iterator[Caution]:
 def equal_times(view: View) -> Iterator[Caution]:
     """The times of all repeats are equal in all digits: there is no interval."""
     same = [configuration.index for configuration in view.measured if TIME in configuration.alike]
-    if same:
+    if same and not view.answer.budget:  # with one they are meant to be
         text = f"the times of all runs of {view.names(same)} are equal in all digits: there is no interval"
         yield concerning(same, text, is_open=len(view.timed) > 1)
 
@@ -140,7 +140,11 @@ def equal_times(view: View) -> Iterator[Caution]:
 def price_of_kind(view: View) -> Iterator[Caution]:
     """The cheapest has the price of a kind such as `cuda`, whatever model ran."""
     cells = view.request.cells
-    assumed = [row.index for row in view.rows if row.price and cells[row.index].price_origin == Origin.ASSUMED]
+    assumed = [
+        row.index
+        for row in view.rows
+        if row.price and row.price.value and cells[row.index].price_origin == Origin.ASSUMED
+    ]
     if assumed and any(Criterion.CHEAPEST in best.ratios for best in view.answer.best):
         models = join_words(list(dict.fromkeys(view.rows[index].hardware for index in assumed)))
         yield concerning(assumed, f"the price of {view.names(assumed)} is of its kind, and it ran on {models}")

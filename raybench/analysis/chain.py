@@ -1,0 +1,130 @@
+"""A chain of versions, such as a leaderboard's records: each against the one before, and the last against the first.
+
+The first and the last are compared directly: the product of steps would add up the luck by which each was chosen. By
+simulation of equal versions, the interval of the whole excludes 1 in at most 4.5% of chains, also if of 20 versions
+only those are in the chain that beat the last one in it, and that of a step in at most 4.8%.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from raybench.analysis.analyze import Grid
+from raybench.analysis.answer import Criterion, Difference, Ratio
+from raybench.analysis.best import Scale
+from raybench.analysis.measured import Measured
+from raybench.analysis.ratios import quality_difference
+from raybench.core.cell import VERSION_AXIS
+from raybench.core.labels import configuration_label
+from raybench.core.text import format_value
+from raybench.errors import UsageError
+
+
+class StepVerdict(StrEnum):
+    """The conclusion about a step."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    NOISE = "not distinguishable from noise"
+    IF_NO_MISS = "shown only if no run misses the target"
+    ONE_RUN = "without an interval, as a side has one run"
+    UNKNOWN = "not compared"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A version against an earlier one.
+
+    Attributes:
+        runs: of both, the earlier one first.
+        change: the speed, or time to the target, as a ratio above 1 if it is faster; with a budget or without times the
+            difference of the metric; None if they cannot be compared.
+        quality: the difference of the metric, besides a ratio.
+    """
+
+    before: str
+    after: str
+    runs: tuple[int, int]
+    change: Ratio | Difference | None
+    quality: Difference | None
+    verdict: StepVerdict
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The versions of a configuration in order.
+
+    Attributes:
+        label: the values on the other axes; empty if there are none.
+        criterion: of the changes.
+        steps: each with an interval of its own, at 95%.
+        whole: the last version against the first; its interval allows for choosing one of all versions.
+        misses: versions whose mean is not shown to reach a target that it has to reach.
+    """
+
+    label: str
+    criterion: Criterion
+    metric: str
+    steps: tuple[Step, ...]
+    whole: Step
+    misses: tuple[str, ...] = ()
+
+
+def chains(grid: Grid) -> Iterator[Chain]:
+    """Yield the chain of each configuration of several sources (`as_one_grid`), or that of all those of one source.
+
+    Raises:
+        UsageError: there are no two versions, or nothing shows which of them is better.
+    """
+    others = [axis for axis in grid.matching.axes if axis != VERSION_AXIS]
+    groups: dict[str, list[Measured]] = {}
+    for each in grid.measured:
+        is_version = VERSION_AXIS in each.axes
+        groups.setdefault(configuration_label(each.axes, others) if is_version else "", []).append(each)
+    groups = {label: sorted(group, key=_place) for label, group in groups.items() if len(group) > 1}
+    if not groups:
+        raise UsageError("--chain: there are no two versions; name several sources, or one with several configurations")
+    for label, versions in groups.items():
+        axis = VERSION_AXIS if VERSION_AXIS in versions[0].axes else others[0] if len(others) == 1 else ""
+        names = [format_value(v.axes[axis]) if axis else configuration_label(v.axes, others) for v in versions]
+        versions = [replace(version, misses=False) for version in versions]  # which would not be compared
+        scale = grid.scale(versions)
+        if scale is None:
+            hint = f"; say --lower-is-better {grid.metric}, or --higher-is-better" if grid.metric else ""
+            raise UsageError(f"--chain: no times and no metric of known direction to compare{hint}")
+        # Each step has an interval of its own: none is chosen.
+        single = [replace(version, candidates={}) for version in versions]
+        last = len(versions) - 1
+        steps = tuple(_step(grid, scale, single, names, at, at + 1) for at in range(last))
+        whole = _step(grid, scale, versions, names, 0, last)
+        unshown = {each.configuration for each in grid.means if not each.is_shown}
+        misses = [name for name, version in zip(names, versions, strict=True) if version.index in unshown]
+        yield Chain(label, scale.criterion, grid.metric, steps, whole, tuple(misses))
+
+
+def _place(version: Measured) -> int:
+    """The place of a version by the column `order` of its runs; those without keep their order."""
+    return next((run.order for run in version.attempts if run.order is not None), 0)
+
+
+def _step(
+    grid: Grid, scale: Scale, versions: Sequence[Measured], names: Sequence[str], before: int, after: int
+) -> Step:
+    base, new = versions[before], versions[after]
+    change = scale.compare(new, base) if {base.index, new.index} <= scale.costs.keys() else None
+    quality = quality_difference(new, base, grid.metric) if isinstance(change, Ratio) and grid.metric else None
+    runs = len(base.completed), len(new.completed)
+    return Step(names[before], names[after], runs, change, quality, _verdict(grid, change, runs))
+
+
+def _verdict(grid: Grid, change: Ratio | Difference | None, runs: tuple[int, int]) -> StepVerdict:
+    if change is None or not change.has_interval:
+        return StepVerdict.ONE_RUN if change and min(runs) == 1 else StepVerdict.UNKNOWN
+    if not change.is_significant:
+        is_unproven = isinstance(change, Ratio) and change.excludes(1)
+        return StepVerdict.IF_NO_MISS if is_unproven else StepVerdict.NOISE
+    is_more = change.value > (1 if isinstance(change, Ratio) else 0)
+    is_better = is_more if isinstance(change, Ratio) else is_more is grid.request.direction(grid.metric).is_higher
+    return StepVerdict.BETTER if is_better else StepVerdict.WORSE
