@@ -439,7 +439,7 @@ def price_table(draws: int, seed: int) -> list[str]:
     """Return lines with the coverage of a price, and claims that a configuration is slower and more expensive.
 
     The log times of 6 configurations on 2 devices vary by 10% around each other, prices of the devices by 20%. A claim
-    is false if what is said to be better is not faster and cheaper in truth; found are those that are worse by 10%.
+    is false unless the better configuration is truly faster and cheaper; the last column is the detection rate at 10%.
     """
     lines = [f"{'price, %':<24}{'n':>3}{'covered':>9}{'grids with a false claim':>26}{'worse by 10%, found':>21}"]
     for (name, noise), repeats in product(FAMILIES.items(), (3, 5)):

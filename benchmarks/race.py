@@ -78,13 +78,15 @@ class Races:
         measured = at_look(grid.points, logs, runs)
         matching = Matching(measured, {}, ranking(measured))
         (named, *_) = best(measured, matching, "", {})
-        wrong = any(truth[index] <= truth[each.than] for index, each in race.left.items() if each.than is not None)
+        wrong = any(
+            truth[index] <= truth[each.than] for index, each in race.departures.items() if each.than is not None
+        )
         for ratio in named.ratios.values():
             if ratio and named.other is not None:
                 gain = float(truth[named.other] - truth[named.configuration])
                 self.counts.add("best", ratio.low, ratio.high, gain)
                 wrong |= ratio.is_significant and gain <= 0
-        for index in race.left if np.ptp(truth) else ():
+        for index in race.departures if np.ptp(truth) else ():
             if ratio := cost_ratio(measured[named.configuration], measured[index]):
                 self.counts.add("left", ratio.low, ratio.high, float(truth[index] - truth[named.configuration]))
         for row in effects(measured, matching, ()):
@@ -94,7 +96,7 @@ class Races:
                 self.counts.add("effect", row.speed.low, row.speed.high, effect)
         first_of_all = int(np.argmin(truth))
         is_near = bool(truth[named.configuration] - truth[first_of_all] <= math.log1p(WITHIN))
-        is_dropped = first_of_all in race.left and np.ptp(truth) > 0
+        is_dropped = first_of_all in race.departures and np.ptp(truth) > 0
         self.outcomes.append((sum(runs.values()), is_dropped, is_near, bool(wrong)))
 
 

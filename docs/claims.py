@@ -60,7 +60,7 @@ class Claim:
         files: patterns of paths by the value of the compared axis, the older one first.
         note: what else a reader should know; a number in it is computed by `numbers`.
         by_quality: whether the claim is about the quality at equal training time, and no time is compared.
-        targets: that the report is asked for, one after the other, as `--target`; empty for that of the CSV.
+        targets: values of `--target`, with one report for each; an empty one keeps the target of the CSV.
         is_chain: whether it is about a chain of records, each against the one before.
     """
 

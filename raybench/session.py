@@ -16,6 +16,7 @@ from uuid import uuid4
 from raybench.analysis.compare import Limits, check_logged, is_decided
 from raybench.analysis.until import needed_repeats, progress_of
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
+from raybench.config.values import seconds_of
 from raybench.core import events
 from raybench.core.cell import BASE
 from raybench.core.events import ENDS, Event, events_file
@@ -38,7 +39,7 @@ from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest
 from raybench.planning.plan import Check, Plan, WorkItem, make_plan, request_of
 from raybench.planning.resume import missing_work
-from raybench.planning.spending import Spending, seconds_of
+from raybench.planning.spending import Spending
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
 from raybench.reporting.reproduction import after
@@ -127,7 +128,9 @@ class Session:
         self._folder, self._options, self._executor, self._view = history.folder, options, executor, view
         self._limits = limits
         self._spending = Spending(plan, options.spend, options.within)
-        self._wait_s = None if options.wait_for_quiet is None else seconds_of("wait-for-quiet", options.wait_for_quiet)
+        self._wait_s = (
+            None if options.wait_for_quiet is None else seconds_of(options.wait_for_quiet, "--wait-for-quiet")
+        )
         with writing(self._folder):
             self._origin = results_id(options.folder.absolute())
         self._checks = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))

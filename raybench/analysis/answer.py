@@ -111,6 +111,11 @@ class Ratio(Summary):
         return self.excludes(1) and not self.holds_if_no_miss
 
     @property
+    def is_better(self) -> bool:
+        """Whether the interval is above 1, perhaps only if no run misses the target."""
+        return self.low is not None and self.low > 1
+
+    @property
     def is_of_these_machines(self) -> bool:
         """Whether it is shown for the machines of the runs, and not for their models."""
         low, high = self.these_low, self.these_high

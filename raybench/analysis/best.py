@@ -195,7 +195,7 @@ def _best_by(
             continue
         # If machines differ, the first may not be shown to be better, but one on the same machines is.
         betters = (scale.compare(configurations[better], configurations[index]) for better in near)
-        if found.is_equal or not any(isinstance(each, Ratio) and (each.low or 0.0) > 1 for each in betters):
+        if found.is_equal or not any(isinstance(each, Ratio) and each.is_better for each in betters):
             near[index] = found
     unproven = [index for index, found in near.items() if isinstance(found, Ratio) and found.excludes(1)]
     ties = [index for index in near if index not in unproven]

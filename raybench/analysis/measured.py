@@ -11,14 +11,7 @@ from statistics import fmean, median
 from typing import Any
 
 from raybench.analysis.answer import Unit
-from raybench.analysis.intervals import (
-    REPEATED_LOOKS,
-    UNTIL_NARROW,
-    Candidates,
-    Sample,
-    Stopping,
-    rounding,
-)
+from raybench.analysis.intervals import REPEATED_LOOKS, UNTIL_NARROW, Candidates, Sample, Stopping, rounding
 from raybench.analysis.pace import Rates, changing_rates, paces
 from raybench.core.cell import COMMAND, VERSION_AXIS, Cell
 from raybench.core.job import Target

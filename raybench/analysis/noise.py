@@ -15,10 +15,10 @@ from raybench.results.machines import as_requested
 from raybench.results.run_table import quality_metrics
 
 REPEATS = (3, 5, 10, 20)
-"""Numbers of repeats of which it is said what they show."""
+"""Numbers of repeats for which the smallest detectable difference is printed."""
 
 POWER = 0.8
-"""Part of comparisons in which a difference is found that a number of repeats is said to show."""
+"""Power: the share of comparisons that detect a difference of the printed size."""
 
 LEAST_RUNS = 3
 """Fewest runs that show noise."""

@@ -165,13 +165,11 @@ def _trend(sessions: Sequence[Session], levels: Sequence[Level]) -> Trend | None
     of_line = float(((logs - logs.mean() - slope * (days - days.mean())) ** 2).sum())
     ends = np.cumsum([level.sessions for level in levels])[:-1]
     of_steps = sum(float(((part - part.mean()) ** 2).sum()) for part in np.split(logs, ends))
-    # A step has a place and a height.
-    costs = (
-        count * math.log(rest) + number * math.log(count)
-        for rest, number in ((of_line, 2), (of_steps, 2 * len(levels) - 1))
-    )
-    line, steps = costs
-    if line >= steps:
+
+    def bic(squares: float, parameters: int) -> float:
+        return count * math.log(squares) + parameters * math.log(count)
+
+    if bic(of_line, 2) >= bic(of_steps, 2 * len(levels) - 1):  # a step has a place and a height
         return None
     estimate = Estimate(-7 * slope, 7 * math.sqrt(of_line / (count - 2) / spread), count - 2)
     return Trend(as_ratio(estimate, (count, count)))

@@ -74,18 +74,18 @@ class Race:
 
     Attributes:
         racing: indices of configurations that are not shown to be worse than another.
-        left: the others.
+        departures: the others, by index.
         looks: number of repeats at the last look.
         rivals: by index of each that races, if its job has a best one that is not it.
-        kept: indices of those shown to keep the quality.
+        keepers: indices of those shown to keep the quality.
         is_over: whether one is left in each job, or all that are left are shown to differ little from the best.
     """
 
     racing: frozenset[int]
-    left: Mapping[int, Departure] = field(default_factory=dict)
+    departures: Mapping[int, Departure] = field(default_factory=dict)
     looks: int = 0
     rivals: Mapping[int, Rival] = field(default_factory=dict)
-    kept: frozenset[int] = frozenset()
+    keepers: frozenset[int] = frozenset()
     is_over: bool = False
 
     def after(
@@ -108,36 +108,36 @@ class Race:
     def _of_job(self, measured: Sequence[Measured], rule: RepeatRule, quality: Quality | None) -> Race:
         racing = [each for each in measured if each.index in self.racing]
         failed = [each.index for each in racing if not (each.completed or each.times or each.tries)]
-        left = {index: Departure(self.looks, None, "without a result") for index in failed}
-        racing = [each for each in racing if each.index not in left]
-        kept, best_quality = {each.index for each in racing}, None
+        departures = {index: Departure(self.looks, None, "without a result") for index in failed}
+        racing = [each for each in racing if each.index not in departures]
+        keepers, best_quality = {each.index for each in racing}, None
         if rule.max_loss is not None and quality:
-            best_quality, kept, losing = _by_quality(racing, rule.max_loss, quality)
-            kept |= self.kept
-            left |= {index: Departure(self.looks, best_quality, TOO_LOSSY) for index in losing - kept}
+            best_quality, keepers, losing = _by_quality(racing, rule.max_loss, quality)
+            keepers |= self.keepers
+            departures |= {index: Departure(self.looks, best_quality, TOO_LOSSY) for index in losing - keepers}
         scale = _scale(racing, rule)
-        costs = {} if scale is None else {index: scale.costs[index] for index in scale.costs if index not in left}
-        leader = min(kept & costs.keys(), key=lambda index: costs[index], default=None)
-        race = replace(self, kept=self.kept | kept if rule.max_loss is not None else self.kept)
+        costs = {} if scale is None else {index: scale.costs[index] for index in scale.costs if index not in departures}
+        leader = min(keepers & costs.keys(), key=lambda index: costs[index], default=None)
+        race = replace(self, keepers=self.keepers | keepers if rule.max_loss is not None else self.keepers)
         if scale and leader is not None:
             by_index = {each.index: each for each in racing}
-            is_open = any(each.index not in kept and each.index not in left for each in racing)
+            is_open = any(each.index not in keepers and each.index not in departures for each in racing)
             ratios = {
                 index: ratio if isinstance(ratio := scale.compare(by_index[leader], by_index[index]), Ratio) else None
                 for index in by_index
-                if index not in {leader, *left}
+                if index not in {leader, *departures}
             }
             for index, ratio in ratios.items():
                 # The best quality is needed as long as it is open who keeps it.
                 if _is_worse(ratio) and not (is_open and index == best_quality):
-                    left[index] = Departure(self.looks, leader, WORSE[scale.criterion])
+                    departures[index] = Departure(self.looks, leader, WORSE[scale.criterion])
             rivals = {
-                index: Rival(leader, ratio if index in kept else None)
+                index: Rival(leader, ratio if index in keepers else None)
                 for index, ratio in ratios.items()
-                if index not in left
+                if index not in departures
             }
             race = replace(race, rivals={**race.rivals, **rivals})
-        return replace(race, racing=self.racing - left.keys(), left={**self.left, **left})
+        return replace(race, racing=self.racing - departures.keys(), departures={**self.departures, **departures})
 
 
 def _ends(ratio: Ratio | None) -> tuple[float, float]:
@@ -175,14 +175,14 @@ def _by_quality(racing: Sequence[Measured], max_loss: float, quality: Quality) -
     best = max(means, key=lambda index: means[index])
     limit = max_loss * (1.0 if is_accuracy(quality.metric) else abs(means[best]))
     by_index = {each.index: each for each in racing}
-    kept, losing = {best}, set()
+    keepers, losing = {best}, set()
     for each in racing:
         lost = None if each.index == best else quality_difference(by_index[best], each, quality.metric)
         if lost and lost.low is not None and lost.high is not None:
             low, high = sorted((quality.sign * lost.low, quality.sign * lost.high))
-            kept |= {each.index} if high <= limit else set()
+            keepers |= {each.index} if high <= limit else set()
             losing |= {each.index} if low > limit else set()
-    return best, kept, losing
+    return best, keepers, losing
 
 
 def race_of(attempts: Iterable[Run], request: GridRequest) -> Race:

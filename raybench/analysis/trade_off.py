@@ -107,8 +107,8 @@ class _Curve:
         """Return the configuration that is shown to be faster and cheaper; None if none is."""
         for other in self.front:
             speed, cost = self._ratio(self.time, other, index), self._ratio(self.price, other, index)
-            is_cheaper = (cost.low or 0.0) > 1 if cost else self.price.costs[other] < self.price.costs[index]
-            if speed and (speed.low or 0.0) > 1 and is_cheaper:
+            is_cheaper = cost.is_better if cost else self.price.costs[other] < self.price.costs[index]
+            if speed and speed.is_better and is_cheaper:
                 self.holds_if_no_miss |= speed.holds_if_no_miss
                 return other
         return None

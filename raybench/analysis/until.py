@@ -118,7 +118,7 @@ def _race_progress(race: Race, request: GridRequest) -> Iterator[Progress]:
     if rule is None or not race.looks:
         return
     labels = _labels(request)
-    for index, departure in race.left.items():
+    for index, departure in race.departures.items():
         words = f"left after {plural(departure.repeats, 'repeat')}, {departure.in_words(labels)}"
         yield Progress(labels[index], (cells[index].cell_id,) * 2, departure.repeats, None, True, None, rule, words)
     leaders = {each.leader for each in race.rivals.values()}
@@ -149,7 +149,7 @@ def _race_notes(race: Race, request: GridRequest) -> Iterator[str]:
     if rule is None or not race.looks:
         return
     groups: dict[tuple[int, str], list[str]] = {}
-    for index, departure in race.left.items():
+    for index, departure in race.departures.items():
         groups.setdefault((departure.repeats, departure.in_words(labels)), []).append(labels[index])
     for (repeats, words), names in groups.items():
         yield f"Left after {plural(repeats, 'repeat')}: {names_text(names)} ({words})"

@@ -92,4 +92,4 @@ def weighted_mean(ratios: Mapping[str, Ratio], weights: Mapping[str, float]) -> 
 def _is_faster(ratio: Ratio | None) -> bool:
     if ratio is None:
         return False
-    return (ratio.low or 0.0) > 1 if ratio.has_interval else ratio.value > LARGE_DIFFERENCE
+    return ratio.is_better if ratio.has_interval else ratio.value > LARGE_DIFFERENCE

@@ -124,7 +124,7 @@ class Target(Strict):
 
     def plain(self) -> job.Target:
         """The target as plain values."""
-        level = float(self.level[:-1]) / 100 if self.of == "mean" else None
+        level = _fraction(self.level) if self.of == "mean" else None
         return job.Target(self.metric, self.at_least, self.at_most, level)
 
 

@@ -208,9 +208,23 @@ def seconds_of(text: str, name: str) -> float:
         UsageError: it is not a duration.
     """
     try:
-        return float(TypeAdapter(Duration).validate_python(float(text) if text.isdecimal() else text))
+        return float(TypeAdapter(Duration).validate_python(text))
     except ValidationError:
         raise UsageError(f"{name} {text}: use seconds above 0, or a text such as 90s, 30m, 2h or 1h30m") from None
+
+
+_MONEY = re.compile(r"\D{0,3}?\s*(\d+(?:\.\d+)?)\s*[A-Za-z€£]{0,3}")
+
+
+def money_of(text: str, name: str) -> float:
+    """Convert a sum of money that an option has, such as `$20`; its currency is that of the prices.
+
+    Raises:
+        UsageError: it is not an amount above 0.
+    """
+    if (amount := _MONEY.fullmatch(text.strip())) and float(amount[1]):
+        return float(amount[1])
+    raise UsageError(f"{name} {text}: use an amount above 0, such as 20")
 
 
 _JOULES = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3600.0, "kWh": 3.6e6}

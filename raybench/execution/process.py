@@ -44,7 +44,7 @@ START_TIMEOUT = 300.0
 """Timeout for loading a framework, in seconds: a cold network disk is slow, a hung interpreter never finishes."""
 
 CLOSE_TIMEOUT = 10.0  # seconds to wait until a fork server and all its descendants have ended
-LEFT_BYTES = 2**20  # bytes of shared memory, left by a trial that was killed, from which on it is said
+LEFT_BYTES = 2**20  # smallest size of leaked shared memory that an error message reports
 CHECK_S = 1.0  # seconds between two looks at a trial: at the size of its output and, if it has a limit, at its memory
 
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")

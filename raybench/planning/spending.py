@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 
-from pydantic import TypeAdapter, ValidationError
-
-from raybench.config.values import Duration
+from raybench.config.values import money_of, seconds_of
 from raybench.errors import UsageError
 from raybench.planning.plan import Plan
 from raybench.results.run_table import Run, price_of
-
-_MONEY = re.compile(r"\D{0,3}?\s*(\d+(?:\.\d+)?)\s*[A-Za-z€£]{0,3}")
-
-
-def seconds_of(option: str, text: str) -> float:
-    """Return the seconds of a text such as 10m; `option` is its name in messages."""
-    try:
-        return float(TypeAdapter(Duration).validate_python(text))
-    except ValidationError:
-        raise UsageError(f"--{option} {text}: use a time such as 90s, 30m, 2h or 1h30m") from None
 
 
 class Spending:
@@ -34,15 +21,11 @@ class Spending:
     def __init__(self, plan: Plan, spend: str | None, within: str | None) -> None:
         self._prices = {cell.cell_id: cell.price.per_hour for cell in plan.cells if cell.price}
         self._currency, self._began = plan.spec.price_currency, time.monotonic()
-        self._seconds = seconds_of("within", within) if within else None
-        self._money = None
-        if spend:
-            if not (amount := _MONEY.fullmatch(spend)) or not float(amount[1]):
-                raise UsageError(f"--spend {spend}: use an amount in {self._currency}, such as 20")
-            self._money = float(amount[1])
-            if free := [cell for cell in plan.cells if not cell.skip and cell.cell_id not in self._prices]:
-                reason = f"{free[0].profile} has no price; add `price_per_hour` or --prices"
-                raise UsageError(f"--spend {spend}: {reason}")
+        self._seconds = seconds_of(within, "--within") if within else None
+        self._money = money_of(spend, "--spend") if spend else None
+        free = [cell for cell in plan.cells if not cell.skip and cell.cell_id not in self._prices]
+        if spend and free:
+            raise UsageError(f"--spend {spend}: {free[0].profile} has no price; add `price_per_hour` or --prices")
         self._trials: list[tuple[float, float]] = []  # seconds and price of each that has ended
 
     def add(self, run: Run) -> None:

@@ -43,7 +43,6 @@ _TARGET = re.compile(
     r"(?(mean)(?: at (?P<level>\d+(?:\.\d+)?)%)?)"
 )
 
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 HTML = "report.html"
 """The name of the report's page in the folder of a grid."""
@@ -153,7 +152,10 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     )
     answer = replace(report.answer, runs_per_month=options.runs_per_month)
     if options.deadline or options.spend_at_most:
-        deadline_s, spend = _seconds(options.deadline), _price(options.spend_at_most)
+        from raybench.config.values import money_of, seconds_of  # with all of the grid file
+
+        deadline_s = seconds_of(options.deadline, "--deadline") if options.deadline else None
+        spend = money_of(options.spend_at_most, "--spend-at-most") if options.spend_at_most else None
         if spend and all(each.price_per_hour is None for each in answer.configurations):
             raise UsageError("spend_at_most: no configuration has a price; set `price_per_hour`, or use --prices")
         found = tuple(choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend))
@@ -232,29 +234,6 @@ def _weights(weights: str | Mapping[str, float]) -> dict[str, float]:
     if min(found.values(), default=1.0) <= 0:
         raise UsageError(f"weights: {weights!r} has a weight that is not above 0")
     return found
-
-
-def _seconds(text: str) -> float | None:
-    """Return a deadline in seconds; None without one."""
-    match = _DURATION.fullmatch(text.strip())
-    if not text:
-        return None
-    parts = match.groups() if match else ("0", "0", "0")
-    seconds = sum(float(part or 0) * size for part, size in zip(parts, (3600, 60, 1), strict=True))
-    if not seconds:
-        raise UsageError(f"deadline: {text!r} is not a duration; write 3h, 90m, 1h30m or 45s")
-    return seconds
-
-
-def _price(text: str) -> float | None:
-    """Return what may be spent, in the currency of the prices; None without a limit."""
-    try:
-        amount = float(text.strip().lstrip("$")) if text else None
-    except ValueError:
-        amount = 0.0
-    if amount is not None and not 0 < amount < math.inf:
-        raise UsageError(f"spend_at_most: {text!r} is not a price above 0; write a number such as 30")
-    return amount
 
 
 def history_warnings(history: GridHistory) -> list[str]:

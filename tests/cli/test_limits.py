@@ -64,9 +64,9 @@ def test_race_stops_between_two_repeats(drawn):
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ({"spend": "a lot"}, "--spend a lot: use an amount in USD"),
-        ({"within": "soon"}, "--within soon: use a time such as"),
-        ({"wait_for_quiet": "-1m"}, "--wait-for-quiet -1m: use a time such as"),
+        ({"spend": "a lot"}, "--spend a lot: use an amount above 0"),
+        ({"within": "soon"}, "--within soon: use seconds above 0"),
+        ({"wait_for_quiet": "-1m"}, "--wait-for-quiet -1m: use seconds above 0"),
     ],
 )
 def test_limit_that_cannot_be_read(drawn, limits, words):

@@ -106,4 +106,4 @@ def test_decisions_use_only_the_repeats_so_far(drawn):
     outcome, _ = drawn()
     request, runs = request_of(outcome.plan), list(outcome.history.attempts.values())
     races = [race_of([run for run in runs if run.repeat < repeats], request) for repeats in (3, 4, 10)]
-    assert [race.looks for race in races[:2]] == [3, 4] and races[2].left.items() >= races[0].left.items()
+    assert [race.looks for race in races[:2]] == [3, 4] and races[2].departures.items() >= races[0].departures.items()
