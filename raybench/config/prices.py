@@ -83,9 +83,8 @@ class PriceList:
             problem(1, column, f"unknown column; {nearest(column, COLUMNS)}")
         if not problems and not ({*NAMES} & {*head} and "price_per_hour" in head):
             problem(1, "", "needs the columns device and price_per_hour")
-        rows_by: dict[
-            tuple[str, int, str], tuple[str, Price]
-        ] = {}  # the date and price of each device, instance, terms
+        # The date and price by device, number of devices of the instance, and terms.
+        rows_by: dict[tuple[str, int, str], tuple[str, Price]] = {}
         spelled: dict[str, str] = {}
         places: dict[tuple[str, ...], int] = {}
         currency: str | None = None
