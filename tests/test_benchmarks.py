@@ -31,6 +31,15 @@ def test_imports_resolve(name, monkeypatch):
     assert callable(runpy.run_path(str(BENCHMARKS[name]), run_name="benchmark")["main"])
 
 
+@pytest.mark.slow
+def test_record_of_the_h200_is_from_its_trials(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    runpy.run_path(str(BENCHMARKS["gpu_h200"]), run_name="benchmark")["main"]()
+    assert capsys.readouterr().out == (ROOT / "benchmarks" / "results" / "gpu_h200.txt").read_text(), (
+        "run python benchmarks/gpu_h200.py > benchmarks/results/gpu_h200.txt"
+    )
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_short_run(name, tmp_path, request):
