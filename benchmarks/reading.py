@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 from uuid import UUID
 
 from raybench.core.cell import Cell
-from raybench.core.events import to_line
+from raybench.core.events import events_file
+from raybench.results.folder import add_event, attempt_folder
 from raybench.results.history import GridHistory
 
 RECORDED = Path(__file__).parent.parent / "notebooks" / "recorded" / "quickstart"
@@ -53,9 +54,10 @@ def write_grid(folder: Path, trials: int, epochs: int) -> int:
                 for epoch in range(1, epochs + 1):
                     ledger = {name: round(s * chance.uniform(0.9, 1.1), 6) for name, s in event["ledger"].items()}
                     lines.append({**event, "epoch": epoch, "ledger": ledger})
-        path = folder / "attempts" / trial / f"{run}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        size += path.write_text("".join(map(to_line, lines)))
+        attempt = attempt_folder(folder, trial, run)
+        for event in lines:
+            add_event(attempt, event)
+        size += events_file(attempt).stat().st_size
     request["request"]["baseline"] = {}
     request["request"]["cells"] = [
         planned

@@ -2,7 +2,6 @@
 
 import doctest
 import inspect
-import json
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from support import ROOT
+from support.grid_files import write_events
 from support.made_up_grids import cell_of, contract_events, told
 
 import raybench
@@ -35,20 +35,10 @@ GRID = {
 QUIET = {"tracking": None, "checks": False, "inline": True, "progress": False}
 
 
-def write_grid(folder, events):
-    """Write the files of a grid from the events of its attempts."""
-    for event in events:
-        path = folder / "attempts" / event["trial"] / f"{event['trial']}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
-            file.write(json.dumps(event) + "\n")
-    return folder
-
-
 @pytest.fixture
 def contract(tmp_path):
     """The results of the grid whose numbers `formats.md` has: a CPU and a device of twice its speed."""
-    return raybench.load(write_grid(tmp_path / "made_up", contract_events()))
+    return raybench.load(write_events(tmp_path / "made_up", contract_events()))
 
 
 @pytest.fixture
@@ -255,14 +245,14 @@ def test_html_in_names_is_escaped(tmp_path):
         for device in ("cpu", "<b>gpu</b>")
         for event in told(cell_of(device), 0, [1.0, 1.0, 1.0, 1.0], [0.5] * 4, profile=device)
     ]
-    html = raybench.load(write_grid(tmp_path / "g", events))._repr_html_()
+    html = raybench.load(write_events(tmp_path / "g", events))._repr_html_()
     assert "<b>" not in html and "&lt;b&gt;gpu" in html
 
 
 def test_several_grids(tmp_path):
     for name in ("one", "two"):
         events = [{**event, "grid": name} for event in contract_events()]
-        write_grid(tmp_path / name, events)
+        write_events(tmp_path / name, events)
     both = raybench.load(tmp_path)
     assert both.comparison["grid"].tolist() == ["one", "one", "two", "two"]
     assert both._repr_html_().count("<svg") == 2 and "two" in str(both)

@@ -33,14 +33,13 @@ CHECKSUM = ',"crc":'  # begins the last field of a line
 OF_LINE = frozenset({"at", "crc"})  # fields of a line, and not of its event
 
 
-def to_line(event: Event, at: int | None = None) -> str:
+def to_line(event: Event, at: int) -> str:
     """An event as one line of JSON, with its place in the file and a checksum of what is in front of it.
 
     Args:
         at: the bytes in front of it in its file, by which a reader sees that lines are missing.
     """
-    place = "" if at is None else f',"at":{at}'
-    text = to_json(event)[:-1] + place
+    text = f'{to_json(event)[:-1]},"at":{at}'
     return f"{text}{CHECKSUM}{crc32(text.encode(errors='replace'))}}}\n"
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypedDict, get_type_hints
 import msgspec
 from msgspec import Meta, Raw
 
+from raybench.core.events import OF_LINE
 from raybench.core.job import Target
 from raybench.results.epoch import EPOCH_FIELDS, Epoch
 from raybench.results.folder import DAMAGED, event_of, is_intact, lines_of
@@ -141,7 +142,7 @@ def decoded(line: bytes) -> Any:
         event = _decoder.decode(line)
     except DAMAGED:
         return None
-    is_readable = is_intact(line) and _is_name(event.trial)
+    is_readable = _is_name(event.trial)
     if isinstance(event, _Started):
         is_readable = is_readable and all(_is_map(name, bytes(getattr(event, name))) for name in ("cell", *_SHARED))
     return event if is_readable else None
@@ -168,14 +169,14 @@ def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
     """
     run, place, intact = None, 0, len(damaged)
     for number, line in enumerate(lines_of(data), 1):
-        event, at = decoded(line), place
+        event, at = decoded(line) if is_intact(line) else None, place
         place += len(line) + 1
         if event is None:
             # A later version may have other events.
             if line.strip() and ((unknown := event_of(line)) is None or unknown["event"] in _KINDS):
                 damaged.append(f"{name}:{number}")
             continue
-        if event.at not in (None, at) and len(damaged) == intact:
+        if event.at != at and len(damaged) == intact:
             damaged.append(f"{name}:{number} (lines before it are missing)")
         run = run or Run(trial=event.trial, attempt=event.attempt)
         if event.trial == run.trial and type(event) is _EpochEnded:  # nothing has been computed yet
@@ -201,7 +202,7 @@ def take(run: Run, event: Any, line: bytes) -> None:
     elif isinstance(event, _Resumed):
         run.gaps = tuple(sorted(set(event.gaps)))
     elif isinstance(event, _Audited):
-        run.audit = map_in.__wrapped__(line)
+        run.audit = {name: value for name, value in map_in.__wrapped__(line).items() if name not in OF_LINE}
     elif isinstance(event, _Started):
         names, run.run, run.clock, run.started = _PLAIN, event.run or run.run, event.clock, event.t
         run.cell = cell_in(bytes(event.cell))

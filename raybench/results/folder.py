@@ -119,9 +119,9 @@ def event_of(line: bytes) -> Event | None:
 
 
 def is_intact(line: bytes) -> bool:
-    """Return whether a line is as it was written; one without a checksum is of an earlier version of raybench."""
-    text, mark, checksum = line.rstrip().rpartition(CHECKSUM.encode())
-    return not mark or checksum == b"%d}" % crc32(text)
+    """Return whether a line is as it was written, according to its checksum."""
+    text, _, checksum = line.rstrip().rpartition(CHECKSUM.encode())
+    return checksum == b"%d}" % crc32(text)
 
 
 def lines_of(data: bytes) -> list[bytes]:

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from support.grid_files import write_events
 from support.made_up_grids import contract_events
 
 HOSTILE = "\x1b[2J\x1b]52;c;cm0=\x07\x9b31m\u202egpj\u2066\u200f\r\x08\x7f"
@@ -25,12 +26,7 @@ def hostile(tmp_path):
         elif event["trial"].endswith("r2"):
             event |= {"status": "failed", "warnings": [HOSTILE]}
             event["error"] = {"type": HOSTILE, "message": HOSTILE, "where": HOSTILE, "phase": HOSTILE}
-    for event in made:
-        path = tmp_path / "made_up" / "attempts" / event["trial"] / f"{event['trial']}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
-            file.write(f"{json.dumps(event)}\n")
-    return tmp_path / "made_up"
+    return write_events(tmp_path / "made_up", made)
 
 
 @pytest.mark.parametrize(

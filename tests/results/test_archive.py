@@ -1,13 +1,12 @@
 """Results as one zip file: written, imported, and refused if anything in it is not a result."""
 
-import json
 import os
 import shutil
 import stat
 import zipfile
 
 import pytest
-from support.grid_files import write_events
+from support.grid_files import file_of, write_events
 from support.machines import GRID, TRIALS, every_file, import_archive, results_of
 
 from raybench.core import events
@@ -18,7 +17,7 @@ from raybench.results.lock import locked
 
 RUN = "a" * 32
 FILE = f"{GRID}/attempts/t-r0/{RUN}.jsonl"
-LINE = json.dumps(events.trial_ended("t-r0", 1, "completed")) + "\n"
+LINE = file_of([events.trial_ended("t-r0", 1, "completed")]).decode()
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-import json
 import math
 
 import pytest
 from support.attempts import attempts
+from support.grid_files import file_of
 
 from raybench.core import events
 from raybench.core.job import Target
@@ -98,8 +98,7 @@ def test_what_is_not_known_is_left_aside(strange):
 )
 def test_event_with_a_value_that_it_cannot_have_is_left_out_and_named(damaged):
     start = {"event": "trial_started", "trial": TRIAL, "attempt": 1, "label": "mine"}
-    lines, places = [json.dumps(each).encode() for each in (start, start | damaged)], []
-    run = run_in(b"\n".join(lines), "x.jsonl", places)
+    run = run_in(file_of([start, start | damaged]), "x.jsonl", places := [])
     assert places == ["x.jsonl:2"]
     assert (run.label, run.status, len(run.epochs)) == ("mine", None, 0)
 

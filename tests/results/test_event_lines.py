@@ -1,10 +1,10 @@
 """An event is read with its values, or left out if one of them is damaged."""
 
-import json
 from pathlib import Path
 
 import pytest
 from support.attempts import attempts
+from support.grid_files import file_of
 
 from raybench.results.attempt_file import run_in
 from raybench.results.folder import parse_events
@@ -35,11 +35,10 @@ def test_recorded_files_are_read(path):
     ],
 )
 def test_epoch_with_a_damaged_value_is_left_out(name, value, read):
-    lines = RECORDED[0].read_bytes().splitlines()
-    place = next(place for place, line in enumerate(lines) if b'"epoch_ended"' in line)
-    lines[place] = json.dumps(json.loads(lines[place]) | {name: value}, separators=(",", ":")).encode()
-    damaged = []
-    first = run_in(b"\n".join(lines), "x", damaged).epochs[0]
+    events, damaged = parse_events(RECORDED[0].read_bytes(), "", []), []
+    place = next(place for place, event in enumerate(events) if event["event"] == "epoch_ended")
+    events[place][name] = value
+    first = run_in(file_of(events), "x", damaged).epochs[0]
     if read is ...:
         assert damaged == [f"x:{place + 1}"] and first.epoch == 2
     else:

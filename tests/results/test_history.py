@@ -1,6 +1,5 @@
 """A grid's files: what is read of them, also if some are damaged, incomplete or of several machines."""
 
-import json
 import os
 import shutil
 from dataclasses import replace
@@ -13,7 +12,7 @@ from raybench.core import events
 from raybench.errors import UsageError
 from raybench.results.archive import write_archive
 from raybench.results.executions import Execution
-from raybench.results.folder import grids_in, has_end, results_id
+from raybench.results.folder import add_event, grids_in, has_end, results_id
 from raybench.results.grid_request import GridRequest, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
@@ -81,8 +80,7 @@ def test_damaged_line_is_skipped_and_reported(grid, file, damage):
 
 @pytest.mark.parametrize("event", [{"event": "new"}, {"event": "epoch_ended", "epoch": "x"}, {"event": "trial_ended"}])
 def test_unknown_events_are_ignored(grid, file, event):
-    with file.open("a") as more:
-        more.write(json.dumps({"trial": TRIAL, "attempt": 1} | event) + "\n")
+    add_event(file.with_suffix(""), {"trial": TRIAL, "attempt": 1} | event)
     assert GridHistory.read(grid).attempts[TRIAL, 1].status == "completed"
 
 

@@ -1,16 +1,17 @@
 """One report of several machines: from folders, zip files and stores, each the same."""
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
+from support.grid_files import file_of
 from support.machines import GRID, TRIALS, import_archive, results_of
 
 import raybench
 from raybench.errors import UsageError
 from raybench.reporting.build import from_grid, one_grid
 from raybench.results.archive import write_archive
+from raybench.results.folder import parse_events
 from raybench.results.history import GridHistory
 from raybench.tracking.store import store_from_uri
 from raybench.tracking.writer import fill
@@ -62,8 +63,9 @@ def test_folder_given_twice_is_a_later_attempt(machines, tmp_path):
     again = results_of(tmp_path / "again", "vm-a", started="2026-11-26", digest="sha256:03d55907")
     for file in list(again.glob(f"{GRID}/attempts/*/*.jsonl")):
         run = f"{int(file.stem, 16) ^ 1:032x}"
-        file.write_text(re.sub(r'"run": "\w+"', f'"run": "{run}"', file.read_text()))
-        file.rename(file.with_name(f"{run}.jsonl"))
+        events = parse_events(file.read_bytes(), "", [])
+        file.with_name(f"{run}.jsonl").write_bytes(file_of([event | {"run": run} for event in events]))
+        file.unlink()
     assert [runs for _, runs in summary([machines / "a", again])] == [3] * 4
 
 

@@ -1,9 +1,8 @@
 """Files of a grid's results: their events, and files made of events."""
 
-import json
 from uuid import NAMESPACE_OID, uuid5
 
-from raybench.core.events import events_file
+from raybench.core.events import events_file, to_line
 from raybench.results.folder import ATTEMPTS, CHECKS, attempt_folder, event_files, read_events
 
 
@@ -26,5 +25,13 @@ def write_events(grid, events):
         path = events_file(attempt_folder(grid, first["trial"], run))
         path = grid / kind / path.relative_to(grid / ATTEMPTS)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(event) + "\n" for event in own))
+        path.write_bytes(file_of(own))
     return grid
+
+
+def file_of(events):
+    """The content of a file of events, each line as raybench writes it: with its place and its checksum."""
+    content = b""
+    for event in events:
+        content += to_line(event, len(content)).encode(errors="replace")
+    return content
