@@ -19,6 +19,7 @@ from uuid import UUID
 
 from raybench.core.cell import Cell
 from raybench.core.events import events_file
+from raybench.results.executions import Execution
 from raybench.results.folder import add_event, attempt_folder
 from raybench.results.history import GridHistory
 
@@ -64,8 +65,8 @@ def write_grid(folder: Path, trials: int, epochs: int) -> int:
         | {"cell_id": Cell.from_json(cell).cell_id, "axes": {"batch_size": batch}, "content": cell, "repeats": REPEATS}
         for batch, cell in cells.items()
     ]
-    (folder / "executions").mkdir()
-    (folder / "executions" / execution.name).write_text(json.dumps(request))
+    del request["digest"]
+    Execution(**request).write(folder)
     return size
 
 

@@ -212,7 +212,8 @@ CLAIMS = (
             )
         },
         "A step that is not distinguishable may be real: 3 seeds seldom show so small a one. Some authors measured "
-        "more seeds than `submission.json` has.",
+        "more seeds than `submission.json` has. The order is the leaderboard's: #1868 is the rerun with 3 seeds, on "
+        "29 April, of #1851, the record before #1855.",
         by_quality=True,
         is_chain=True,
     ),

@@ -86,7 +86,7 @@ class Execution:
             OSError: it cannot be read.
         """
         data = json_object(path.read_bytes()) or {}
-        if (written := data.pop("digest", None)) is not None and written != digest(data):
+        if data.pop("digest", None) != digest(data):
             return None
         origin, grid, request = text_in(data.get("origin")), text_in(data.get("grid")), data.get("request")
         rerun, number = data.get("rerun") is True, int(number_in(data.get("number")) or 0)

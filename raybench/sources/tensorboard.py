@@ -39,7 +39,8 @@ def read(path: Path) -> Log:
         if all(len(value) == 1 for _, _, value in values):
             series[tag] = [(step, at_s, value[0]) for step, at_s, value in values]
     if not any(series.values()):
-        raise FileError([Problem(str(path), 0, 0, "", "no scalar in it; it may be damaged")])
+        files = sorted(path.glob(f"{PREFIX}*")) if path.is_dir() else [path]
+        raise FileError([Problem(str(file), 0, 0, "", "no scalar in it; it may be damaged") for file in files])
     times: dict[int, float] = {step: at_s for step, at_s, _ in max(series.values(), key=len)}
     last_step, last_s, _ = max(entry for entries in series.values() for entry in entries)
     if last_step > max(times):

@@ -49,9 +49,9 @@ def read(path: Path) -> list[Log]:
         configs = dict(_rows(path, "SELECT run_name, config FROM configs")) if "configs" in tables else {}
         logs = [_log(path, name, list(own)) for name, own in groupby(rows, key=lambda row: str(row[0]))]
         for log in logs:
-            config = json.loads(configs.get(log.values["trial"]) or "{}")
-            settings = {name: value for name, value in config.items() if isinstance(value, (str, int, float))}
-            log.values |= {f"{PARAM}{name}": v for name, v in settings.items() if not name.startswith("_")}
+            name = log.values["trial"]
+            settings = _plain(configs.get(name) or "{}", f"config of run {name}")
+            log.values |= {f"{PARAM}{key}": value for key, value in settings.items() if not key.startswith("_")}
             log.values |= {"seed": seed} if isinstance(seed := log.values.pop(f"{PARAM}seed", None), int) else {}
     except (sqlite3.DatabaseError, ValueError) as error:
         raise FileError([Problem(str(path), 0, 0, "", f"not a database of Trackio, or damaged: {error}")]) from None
@@ -66,10 +66,10 @@ def _rows(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def _log(path: Path, name: str, rows: Sequence[tuple[Any, ...]]) -> Log:
-    values = [_metrics(metrics, number) for *_, metrics, number in rows]
+    values = [_plain(metrics, f"row {number} of metrics") for *_, metrics, number in rows]
     keys = dict.fromkeys(key for own in values for key in own)
     columns = {key: [str(own.get(key, "")) for own in values] for key in keys}
-    steps, dates = [step for _, _, step, *_ in rows], [datetime.fromisoformat(row[1]).timestamp() for row in rows]
+    steps, dates = [step for _, _, step, *_ in rows], [_seconds(date, number) for _, date, *_, number in rows]
     if dates[-1] - dates[0] >= LEAST_S:
         first = dates.count(dates[0])
         steps[:first] = [steps[first - 1]] * first  # one row, as the begin of its steps is not known
@@ -80,9 +80,16 @@ def _log(path: Path, name: str, rows: Sequence[tuple[Any, ...]]) -> Log:
     return log
 
 
-def _metrics(text: str | bytes, number: int) -> dict[str, Any]:
+def _plain(text: str | bytes, place: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"row {number} of metrics: {error}") from None
-    return {str(key): value for key, value in found.items() if isinstance(value, (str, int, float))}
+        pairs = json.loads(text).items()
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f"{place}: {text!r:.60} is not a JSON object") from None
+    return {str(key): value for key, value in pairs if isinstance(value, (str, int, float))}
+
+
+def _seconds(date: Any, number: int) -> float:
+    try:
+        return datetime.fromisoformat(date).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(f"row {number} of metrics: {date!r:.60} is not a date and time") from None

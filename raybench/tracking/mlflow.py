@@ -68,7 +68,7 @@ CREATION_TIMEOUT_S = 60.0  # maximum time to wait for another command that creat
 
 @dataclass
 class StoredRun:
-    """State in MLflow of the run of one attempt.
+    """State in MLflow of the run of an attempt, or of an execution.
 
     Attributes:
         epochs: the epochs whose metrics are stored.
@@ -94,7 +94,7 @@ class Runs:
     def __init__(self, store: Store, grid: str) -> None:
         self._store, self._grid = store, grid
         self._runs: dict[str, StoredRun] = {}  # by the UUID of their attempts
-        self._executions: dict[str, str] = {}
+        self._executions: dict[str, StoredRun] = {}  # by their names
         with redacted_errors(self._store):
             if store.path and not store.path.exists():
                 _create(store.path)
@@ -122,15 +122,24 @@ class Runs:
         return str(stored.experiment_id)
 
     def _list(self) -> None:
-        for stored in _pages(lambda token: _search(self._client, [self._experiment], token)):
+        """Read which runs there are, and delete doubled ones.
+
+        A slow server may carry out a request after its client has given up and repeated it.
+        """
+        self._runs, self._executions = {}, {}
+        for stored in list(_pages(lambda token: _search(self._client, [self._experiment], token))):
             tags, run_id = stored.data.tags, stored.info.run_id
-            if p.EXECUTION in tags:
-                self._executions[tags[p.EXECUTION]] = run_id
-            if p.RUN in tags:
-                run = StoredRun(run_id, described="repeat" in stored.data.params, ended=_is_ended(stored))
-                if not run.ended and p.EPOCH_TIME in stored.data.metrics:
-                    run.epochs = {each.step for each in self._client.get_metric_history(run_id, p.EPOCH_TIME)}
-                self._runs[tags[p.RUN]] = run
+            runs, name = (self._runs, tags[p.RUN]) if p.RUN in tags else (self._executions, tags.get(p.EXECUTION, ""))
+            if not name:
+                continue
+            run = StoredRun(run_id, described="repeat" in stored.data.params, ended=_is_ended(stored))
+            if not run.ended and p.EPOCH_TIME in stored.data.metrics:
+                run.epochs = {each.step for each in self._client.get_metric_history(run_id, p.EPOCH_TIME)}
+            if earlier := runs.get(name):
+                doubled, run = sorted((earlier, run), key=lambda state: (state.ended, len(state.epochs)))
+                if not doubled.ended:
+                    self._client.delete_run(doubled.run_id)
+            runs[name] = run
 
     def missing(self, history: GridHistory) -> list[Key]:
         """Return the attempts of a grid whose runs are missing or have not ended."""
@@ -176,20 +185,27 @@ class Runs:
     def write_execution(self, execution: Execution, files: Sequence[Path]) -> None:
         """Attach files to the run of an execution, which is created if missing; it needs no end."""
         with redacted_errors(self._store):
-            run_id = self._executions.get(execution.name)
-            if run_id is None:
+            run = self._executions.get(execution.name)
+            if run is None:
                 tags = {p.EXECUTION: execution.name, p.GRID: self._grid}
-                run_id = self._create_run(f"grid {self._grid}", None, tags)
-                self._client.set_terminated(run_id, "FINISHED")
-                self._executions[execution.name] = run_id
+                run = StoredRun(self._create_run(f"grid {self._grid}", None, tags))
+                self._executions[execution.name] = run
             for file in files:
-                self._client.log_artifact(run_id, str(file))
+                self._client.log_artifact(run.run_id, str(file))
+            if not run.ended:
+                self._client.set_terminated(run.run_id, "FINISHED")
+                run.ended = True
 
     def write_executions(self, history: GridHistory) -> None:
-        """Write the requests of a grid's executions that have no run."""
+        """Write the requests of a grid's executions that have no run, or one that has not ended; then list all again.
+
+        The listing deletes the runs that a request has made since the first one, after it was given up and repeated.
+        """
         for execution in history.executions:
-            if execution.name not in self._executions:
+            if not (run := self._executions.get(execution.name)) or not run.ended:
                 self.write_execution(execution, [execution.path(history.folder)])
+        with redacted_errors(self._store):
+            self._list()
 
     def _create_run(self, name: str, started: int | None, tags: Mapping[str, str]) -> str:
         return str(self._client.create_run(self._experiment, started, {**tags, **_origin()}, name).info.run_id)

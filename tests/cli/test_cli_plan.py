@@ -9,7 +9,7 @@ from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
 from support import ROOT
-from support.grid_files import events_of, write_events
+from support.grid_files import events_of, write_events, write_request
 
 from raybench.config import load_grid
 from raybench.core.cell import Cell
@@ -134,14 +134,14 @@ def on_a_tpu(grid, planned, repeats, host="colab"):
         if start and start["repeat"] < repeats:
             kept.append({**event, "trial": f"{Cell.from_json(start['cell']).cell_id}-r{start['repeat']}"})
     (execution,) = (grid / "executions").iterdir()
-    execution = execution.rename(execution.with_name(f"{host}.json"))
     request = json.loads(execution.read_text())
+    execution.unlink()
     for cell in request["request"]["cells"]:
         content = contents[cell["axes"]["batch_size"]]
         axes = cell["axes"] | {"device": "tpu"}
         cell |= {"content": content, "cell_id": Cell.from_json(content).cell_id, "axes": axes}
     shutil.rmtree(grid / "attempts")
-    execution.write_text(json.dumps(request))
+    write_request(grid, host, request)
     write_events(grid, kept)
 
 

@@ -31,6 +31,7 @@ from support.parity import differences, differing
 
 from raybench.devices import KINDS, frameworks, missing_precision
 from raybench.engines import FRAMEWORKS, unimplemented
+from raybench.workloads import read_workload
 
 GIB = 1 << 30
 SIDE = "device_side"
@@ -71,9 +72,10 @@ class Place:
         """What a function of `device_side.py` returns, in a process that sees the accelerators."""
         return call_on(self.kind, self.framework, f"{SIDE}:{function}", **arguments)
 
-    def events(self, folder: Path, **options: Any) -> list[dict[str, Any]]:
+    def events(self, folder: Path, workload: str = "small", **options: Any) -> list[dict[str, Any]]:
         """The events of one trial or check in a process of its own."""
-        return list(self.call("events_of", folder=str(folder), **options))
+        info = read_workload(f"on_device.py:{workload}", WORKLOADS)  # here: it needs more than a framework
+        return list(self.call("events_of", folder=str(folder), workload=info.to_json(), **options))
 
     def reason_against(self, settings: Mapping[str, Any]) -> str:
         """The reason why it cannot train with these settings; empty if it can."""

@@ -1,4 +1,4 @@
-"""Whatever is done to the file of an attempt, `raybench report` has the same answer, or says what it cannot read."""
+"""Whatever is done to a file of an attempt or a request: the same answer, or a message about what cannot be read."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from raybench.results.folder import json_object
 RECORDED = Path(__file__).parents[2] / "notebooks" / "recorded" / "quickstart"
 
 
-@pytest.fixture
-def file(tmp_path):
+@pytest.fixture(params=["attempts/*/*.jsonl", "executions/*.json"], ids=["attempt", "request"])
+def file(request, tmp_path):
     shutil.copytree(RECORDED, tmp_path / "quickstart")
-    return next((tmp_path / "quickstart" / "attempts").glob("*/*.jsonl"))
+    return next((tmp_path / "quickstart").glob(request.param))
 
 
 @st.composite

@@ -146,8 +146,9 @@ def test_events_of_tensorboard(tmp_path):
     fast, slow = answer(tmp_path).configurations
     assert (fast.axes, slow.seconds.value, fast.seconds.value) == ({"params.log": "fast"}, 2, 1)
     assert raybench.load(tmp_path).epochs["val/loss"].min() == pytest.approx(1 / 6)
-    next((tmp_path / "slow").iterdir()).write_bytes(b"damaged")
-    with pytest.raises(FileError, match="slow: no scalar in it; it may be damaged"):
+    (file,) = (tmp_path / "slow").iterdir()
+    file.write_bytes(b"damaged")
+    with pytest.raises(FileError, match=f"{file}: no scalar in it; it may be damaged"):
         tensorboard.read(tmp_path / "slow")
 
 

@@ -61,13 +61,22 @@ def test_a_short_run_has_no_times(tmp_path):
     assert answer.configurations[answer.best[0].configuration].axes == {"params.lr": 0.1}
 
 
-def test_damage_is_one_line_with_its_row(tmp_path):
+@pytest.mark.parametrize(
+    ("damage", "place"),
+    [
+        ("metrics SET metrics = '{\"train_loss\":' WHERE id = 7", "row 7 of metrics: "),
+        ("metrics SET metrics = '[1]' WHERE id = 7", "row 7 of metrics: '[1]' is not a JSON object"),
+        ("metrics SET timestamp = 'noon' WHERE id = 8", "row 8 of metrics: 'noon' is not a date and time"),
+        ("configs SET config = '3' WHERE id = 2", "config of run dainty-sunset-0.1-1: '3' is not a JSON object"),
+    ],
+)
+def test_damage_is_one_line_with_its_row(tmp_path, damage, place):
     database = project(tmp_path / "x.db", {0.1: 1.0})
-    database.execute("UPDATE metrics SET metrics = '{\"train_loss\":' WHERE id = 7")
+    database.execute(f"UPDATE {damage}")
     database.commit()
     with pytest.raises(FileError) as caught:
         raybench.load(tmp_path / "x.db")
-    assert str(caught.value).startswith(f"{tmp_path}/x.db: not a database of Trackio, or damaged: row 7 of metrics: ")
+    assert str(caught.value).startswith(f"{tmp_path}/x.db: not a database of Trackio, or damaged: {place}")
     database.execute("DELETE FROM metrics")
     database.commit()
     with pytest.raises(FileError, match=r"x\.db: no run in it"):

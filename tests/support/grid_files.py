@@ -3,6 +3,7 @@
 from uuid import NAMESPACE_OID, uuid5
 
 from raybench.core.events import events_file, to_line
+from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, CHECKS, attempt_folder, event_files, read_events
 
 
@@ -27,6 +28,12 @@ def write_events(grid, events):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(file_of(own))
     return grid
+
+
+def write_request(grid, name, data):
+    """Write what an execution was asked for, from the JSON of its file, as raybench does."""
+    fields = {field: value for field, value in data.items() if field != "digest"}
+    Execution(**fields | {"name": name}).write(grid)
 
 
 def file_of(events):

@@ -7,7 +7,7 @@ from pathlib import Path
 from raybench.core.cell import Cell
 from raybench.results.archive import extracted, import_folder
 from support import ROOT
-from support.grid_files import events_of, write_events
+from support.grid_files import events_of, write_events, write_request
 
 RECORDED = ROOT / "notebooks" / "recorded"
 GRID = "quickstart"
@@ -62,8 +62,7 @@ def results_of(
     plan = execution.read_text().replace("AMD EPYC", model).replace('"threads": 2', f'"threads": {threads}')
     plan = plan.replace("sha256:03d55907", digest or "sha256:03d55907").replace('"recorded"', f'"{where}"')
     name = execution.name.replace("-vm-", f"-{where}-").replace("2026-11-23T", f"{started}T")
-    (grid / "executions").mkdir()
-    (grid / "executions" / name).write_text(replaced(plan, ids))
+    write_request(grid, Path(name).stem, json.loads(replaced(plan, ids)))
     return Path(folder)
 
 

@@ -2,14 +2,23 @@
 
 import shutil
 import socket
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event as Flag
+from threading import Thread
+from threading import enumerate as enumerate_threads
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from filelock import FileLock
 from support.tracked import FileWriter, ended, epoch, eventually, runs, started
 
+from raybench.core.ports import free_port
 from raybench.errors import UsageError
 from raybench.results.history import GridHistory
 from raybench.tracking import writer as writing
@@ -207,6 +216,73 @@ def test_silent_server_delays_are_bounded(tmp_path, grid):
         assert writer.close(timeout=1.0)
         assert time.monotonic() - began < 60
     assert "not up to date" in told[-1]
+
+
+@pytest.fixture
+def slow_server(tmp_path, migrated_database):
+    """A real MLflow server; the first request for a run sets `is_here`, waits for `may_go`, and sets `is_done`."""
+    database, real, waits = shutil.copy(migrated_database, tmp_path / "runs.db"), free_port(), iter([True])
+    is_here, may_go, is_done = Flag(), Flag(), Flag()
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            is_first_run = self.path.endswith("/runs/create") and next(waits, False)
+            if is_first_run:
+                is_here.set()
+                assert may_go.wait(300)
+            request = Request(f"http://127.0.0.1:{real}{self.path}", body, self.headers, method=self.command)
+            try:
+                with urlopen(request, timeout=60) as answer:
+                    status, content = answer.status, answer.read()
+            except HTTPError as error:
+                status, content = error.code, error.read()
+            if is_first_run:
+                is_done.set()
+            with suppress(OSError):  # its client has given up
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+        do_GET = do_PUT = do_POST  # noqa: N815 — names of http.server
+
+        def log_message(self, *_):
+            pass
+
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{database}"]
+    command += ["--artifacts-destination", tmp_path / "artifacts", "--workers", "1", "--port", str(real)]
+    with (tmp_path / "server.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
+        try:
+            eventually(lambda: socket.socket().connect_ex(("127.0.0.1", real)) == 0, 180)
+            with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+                Thread(target=proxy.serve_forever, args=(0.01,), daemon=True).start()
+                yield resolve(tmp_path, f"http://127.0.0.1:{proxy.server_port}"), is_here, may_go, is_done
+                proxy.shutdown()
+        finally:
+            server.terminate()
+
+
+@pytest.mark.slow
+def test_request_that_was_given_up_and_is_carried_out_later_doubles_no_run(slow_server, grid, monkeypatch):
+    store, is_here, may_go, is_done = slow_server
+    writer = FileWriter(store, grid, warn=(told := []).append, interval_s=0.05)
+    assert writer.wait_open()
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
+    writer.put(ended("c-r0"))
+    assert is_here.wait(60)
+    assert writer.close(timeout=0.1) and "not up to date" in told[-1]
+    eventually(lambda: "raybench-mlflow" not in [thread.name for thread in enumerate_threads()])
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")
+
+    class History(GridHistory):
+        def snapshot(self, key):  # after the runs were listed, and before one is created
+            may_go.set()
+            assert is_done.wait(60)
+            return super().snapshot(key)
+
+    assert fill(store, History.read(grid)) == 1
+    assert {run.info.status for run in runs(store, grid.name).values()} == {"FINISHED"}
 
 
 def test_store_that_comes_back_gets_everything(tmp_path, grid, migrated_database):

@@ -13,7 +13,7 @@ from raybench.devices import KINDS, Assignment, missing_precision, open_device
 from raybench.devices.host import usable_cores
 from raybench.engines import FRAMEWORKS
 from raybench.trial.record import record
-from raybench.workloads import read_workload
+from raybench.workloads import read_info
 
 GIB = 1 << 30
 
@@ -66,7 +66,7 @@ def describe(kind, framework):
 def job(kind, framework, folder, workload, replicas=1, check="", labels=None, memory_limit=0, **settings):
     """The job of a trial or check on one device of a kind."""
     cores = usable_cores()
-    info = read_workload(f"on_device.py:{workload}", WORKLOADS)
+    info = read_info(workload)
     missing = missing_precision(kind, settings.get("precision", "fp32"))
     assert not missing, missing
     cell = make_cell(
@@ -99,7 +99,7 @@ def job(kind, framework, folder, workload, replicas=1, check="", labels=None, me
     )
 
 
-def events_of(kind, framework, folder, workload="small", **options):
+def events_of(kind, framework, folder, workload, **options):
     """The events of one trial or check, run in this process."""
     memory.limit(options.get("memory_limit", 0))
     events = []
