@@ -200,9 +200,10 @@ class Candidates:
             factor = len(sides) / (len(sides) - 1)
             parts = [(factor * float(squares), len(repeats) - 1) for squares in (table.rest**2).sum(axis=0)]
             if (number := _noisiest(parts, table.ms_residual * table.df, table.df)) is None:
-                # A race has so many pairs that one of noisy configurations would often differ by the variance of all:
-                # this then counts as that of two sides alone.
-                is_common = not self._is_race or bartlett(parts) >= ALPHA
+                # A race has so many pairs that one of noisy configurations, or of two devices of which each is fast or
+                # slow in a whole repeat, would often differ by the variance of all: this then counts as that of two
+                # sides alone.
+                is_common = not self._is_race or (bartlett(parts) >= ALPHA and not shares_more(table.rest))
                 return Residual(table.ms_residual, table.df if is_common else min(table.df, 2 * len(repeats) - 2))
             del sides[number]
         return None
@@ -229,6 +230,26 @@ def bartlett(parts: Sequence[tuple[float, float]]) -> float:
     statistic = total * math.log(squares.sum() / total) - float(dfs @ np.log(squares / dfs))
     correction = 1 + ((1 / dfs).sum() - 1 / total) / (3 * (len(parts) - 1))
     return float(chdtrc(len(parts) - 1, statistic / correction))
+
+
+def shares_more(rest: Array) -> bool:
+    """Return whether some columns vary together, as those of a device that is slow in a repeat, by their residuals.
+
+    These have one direction with more of the sum of squares than in 95% of tables of independent values.
+    """
+    return bool(_largest_share(rest) > _usual_share(*rest.shape))
+
+
+def _largest_share(rest: Array) -> float:
+    squares = np.linalg.svd(rest, compute_uv=False) ** 2
+    return float(squares[0] / squares.sum()) if squares[0] > 0 else 0.0
+
+
+@lru_cache
+def _usual_share(repeats: int, columns: int) -> float:
+    rng = np.random.default_rng(0)
+    tables = (TwoWayTable(rng.normal(size=(repeats, columns))) for _ in range(1000))
+    return float(np.quantile([_largest_share(table.rest) for table in tables], 1 - ALPHA))
 
 
 @lru_cache(maxsize=10_000)

@@ -1,7 +1,7 @@
 """Power limits of NVIDIA GPUs during a trial, set and read back through NVML.
 
 A process of its own sets the limits and restores them when the pipe to it closes: at the end of the trial, or of the
-process that supervises it, however that ends.
+process that supervises it, however that ends. If the process of its own is killed, its supervisor restores them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
@@ -55,16 +55,20 @@ def power_limited(watts: int | None, names: Sequence[str]) -> Iterator[None]:
         text=True,
     )
     assert process.stdin and process.stdout
+    before: dict[str, int] = {}
     try:
         answer = json.loads(process.stdout.readline() or '{"error": "the process that sets power limits has ended"}')
         if answer["error"]:
             raise PowerLimitError(answer["error"])
+        before = answer["before"]
         yield
     finally:
         process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             process.wait(TIMEOUT_S)
         process.stdout.close()
+        if process.returncode and before:
+            _restore((gpu, before[name]) for name, gpu in _gpus(list(before)).items())
 
 
 def _gpus(names: Sequence[str]) -> dict[str, Any]:
@@ -120,19 +124,25 @@ def main(watts: int, names: Sequence[str]) -> None:
     """Set limits, say so, wait until the standard input closes, and restore them."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    before: list[tuple[Any, int]] = []
+    gpus: dict[str, Any] = {}
+    before: dict[str, int] = {}
     error = ""
     try:
-        for gpu in _gpus(names).values():
-            before.append((gpu, _set(gpu, watts)))
+        gpus = _gpus(names)
+        for name, gpu in gpus.items():
+            before[name] = _set(gpu, watts)
     except PowerLimitError as problem:
         error = str(problem)
     with suppress(BrokenPipeError):
-        sys.stdout.write(json.dumps({"error": error}) + "\n")
+        sys.stdout.write(json.dumps({"error": error, "before": before}) + "\n")
         sys.stdout.flush()
         sys.stdin.read()
-    nvml: Any = import_module(LIBRARY) if before else None
-    for gpu, milliwatts in before:
+    _restore((gpus[name], milliwatts) for name, milliwatts in before.items())
+
+
+def _restore(limits: Iterable[tuple[Any, int]]) -> None:
+    for gpu, milliwatts in limits:
+        nvml: Any = import_module(LIBRARY)
         with suppress(nvml.NVMLError):
             nvml.nvmlDeviceSetPowerManagementLimit(gpu, milliwatts)
 

@@ -29,7 +29,7 @@ def drawn(tmp_path):
     """Runs a race of configurations that take so many percent longer, with noise of 1%."""
     (tmp_path / "train.py").write_text("def train(trial, *, slower: int):\n    raise AssertionError('drawn')\n")
 
-    def run(changes=(), stop_after=None, view=None, failing=None, cv=0.01):
+    def run(changes=(), stop_after=None, view=None, failing=None, cv=0.01, accuracies=None):
         (tmp_path / "grid.yaml").write_text(GRID)
 
         def draw(job):
@@ -38,7 +38,7 @@ def drawn(tmp_path):
             return None if slower == failing else math.exp(noise) * (1 + slower / 100)
 
         options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False, keep_going=True)
-        executor = DrawnTimes(draw, stop_after=stop_after)
+        executor = DrawnTimes(draw, stop_after, accuracies)
         return run_grid(load_grid(tmp_path / "grid.yaml", changes), executor, view, options), executor.trials
 
     return run
@@ -93,6 +93,24 @@ def test_cheapest_is_looked_for_by_price(drawn):
     by_price, _ = drawn([*changes, "repeats.best_by=price"])
     assert completed(by_price)[:2] == [3, 3]
     assert "more expensive than" in notes(by_price)[0] and max(completed(by_price)[2:]) > 3
+
+
+def test_what_loses_too_much_leaves_and_makes_nothing_else_leave(drawn):
+    def accuracies(job):  # the fastest loses 10 points
+        return [0.8 + random.Random(job.trial).gauss(0, 0.001) + (0.1 if job.cell.params["slower"] else 0.0)] * 2
+
+    outcome, _ = drawn(["max_quality_loss=1%"], accuracies=accuracies)
+    assert notes(outcome)[0] == "Left after 3 repeats: slower 0 (shown to be too much worse in quality than slower 1)"
+    assert "slower 40 (shown to be slower than slower 1)" in " ".join(notes(outcome))
+
+
+def test_race_to_a_target_is_by_the_time_to_it(drawn):
+    def accuracies(job):  # those that are slower by 30% and more need half of the epochs
+        return [0.95 if number > (20 if job.cell.params["slower"] >= 30 else 40) else 0.5 for number in range(50)]
+
+    outcome, _ = drawn(["target={metric: val/accuracy, at_least: 0.9}", "epochs=50"], accuracies=accuracies)
+    (note,) = notes(outcome)  # 10 repeats, since fewer may not have shown that some runs miss the target
+    assert "Left after 10 repeats: slower 0; slower 1; slower 2" in note and "slower to the target than" in note
 
 
 def test_display_says_what_left_and_what_is_open(drawn):

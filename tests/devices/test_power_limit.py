@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 
+import psutil
 import pytest
 from support.jobs import make_job
 
@@ -78,6 +79,15 @@ def test_limits_are_restored_if_the_supervisor_is_killed(gpus):
         if limits()[0] == 400_000:
             break
         time.sleep(0.1)
+    assert limits() == [400_000, 350_000]
+
+
+def test_limits_are_restored_if_the_process_that_set_them_is_killed(gpus):
+    limits = gpus()
+    with power_limited(250, ["0", "1"]):
+        (setter,) = [child for child in psutil.Process().children() if "raybench.devices.power_limit" in child.cmdline()]
+        setter.kill()
+        assert limits() == [250_000, 250_000]
     assert limits() == [400_000, 350_000]
 
 
