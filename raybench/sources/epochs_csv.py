@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -118,7 +119,8 @@ class CsvTable(Table):
         self._check_head(self.names)
         if not self.problems and not texts:
             self.problem(1, "", "no epoch in it")
-        for name, column in zip(self.names, zip(*texts, strict=True), strict=False):
+        # Values of a column whose name is wrong say nothing that its name does not.
+        for name, column in zip(self.names, zip(*texts, strict=True), strict=False) if not self.problems else ():
             self.columns[name] = self._values(name, column)
 
     def _check_head(self, names: list[str]) -> None:
@@ -234,5 +236,7 @@ def _boolean(text: str, names: Sequence[str] = ()) -> bool | str:
 
 def _unknown(name: str) -> str:
     """Return advice for an unknown column."""
+    if re.search("sec|time|duration", name, re.IGNORECASE):
+        return f"unknown column; the seconds of an epoch are {join_words(TIMES, 'or')}"
     forms = f"name a metric like val/accuracy, and a setting {PARAM}{name}"
     return f"unknown column; {' Else '.join(filter(None, (close(name, [*KNOWN, *ALIASES]), forms)))}"
