@@ -85,7 +85,8 @@ def test_limits_are_restored_if_the_supervisor_is_killed(gpus):
 def test_limits_are_restored_if_the_process_that_set_them_is_killed(gpus):
     limits = gpus()
     with power_limited(250, ["0", "1"]):
-        (setter,) = [child for child in psutil.Process().children() if "raybench.devices.power_limit" in child.cmdline()]
+        children = psutil.Process().children()
+        (setter,) = [child for child in children if "raybench.devices.power_limit" in child.cmdline()]
         setter.kill()
         assert limits() == [250_000, 250_000]
     assert limits() == [400_000, 350_000]
