@@ -21,7 +21,8 @@ from raybench.analysis.chain import chains
 from raybench.core.options import ReportOptions
 from raybench.reporting import chain, figures
 from raybench.reporting.build import from_grid, one_grid, versions
-from raybench.reporting.words import best_texts, mean_sentences
+from raybench.reporting.words.best import best_texts
+from raybench.reporting.words.status import mean_sentences
 from raybench.sources import mlperf, program_log
 
 if TYPE_CHECKING:

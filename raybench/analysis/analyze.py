@@ -80,21 +80,25 @@ class Grid:
         self.measured, self.unit = measure_all(runs, self.request)
         self.target = as_fraction(request.target)
         self.means = tuple(means(self.measured, self.target))
-        missing = {each.configuration for each in self.means if not each.is_reached}
-        self.measured = [replace(each, misses=each.index in missing) for each in self.measured]
-        names = dict.fromkeys(name for each in self.measured for name in each.qualities)
+        missing = {mean.configuration for mean in self.means if not mean.is_reached}
+        self.measured = [replace(cell, misses=cell.index in missing) for cell in self.measured]
+        names = dict.fromkeys(name for cell in self.measured for name in cell.qualities)
         self.metric = main_metric(names, request.metric)
-        wanted = self.metric, self.target.metric if self.target else ""
-        self.metrics = [name for name in dict.fromkeys(wanted) if name in names]
+        metrics_of_interest = self.metric, self.target.metric if self.target else ""
+        self.metrics = [name for name in dict.fromkeys(metrics_of_interest) if name in names]
         self._sign = -request.direction(self.metric).sign
-        self.is_timed = any(training_s(run.epochs) for each in self.measured for run in each.completed)
+        self.is_timed = any(training_s(run.epochs) for cell in self.measured for run in cell.completed)
         self._quality_sign = self._sign if self.metric and (request.budget or not self.is_timed) else None
         self._order = ranking(self.measured, self.metric, self._quality_sign)
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline, self._order)
-        self.findings = findings([run for each in self.measured for run in each.attempts], self.matching.axes)
-        used = [run.utilization for own in self.measured for run in own.completed if run.utilization]
+        self.findings = findings([run for cell in self.measured for run in cell.attempts], self.matching.axes)
+        used = [run.utilization for cell in self.measured for run in cell.completed if run.utilization]
         # A run that exceeds its peak puts every share of this peak in doubt.
-        self._doubted = {each.basis.peak: each.problem for each in used if each.flops_per_s and each.problem}
+        self._doubted = {
+            utilization.basis.peak: utilization.problem
+            for utilization in used
+            if utilization.flops_per_s and utilization.problem
+        }
 
     def scale(self, configurations: Sequence[Measured]) -> Scale | None:
         """Return the criterion that decides between configurations; None if nothing shows which is better."""
@@ -107,15 +111,15 @@ class Grid:
             weights: of workloads in a mean over several.
         """
         request, measured, matching, metric = self.request, self.measured, self.matching, self.metric
-        configurations = [self._configuration(each) for each in measured]
+        configurations = [self._configuration(cell) for cell in measured]
         ranks = Counter[str]()
         for index in self._order:
             ranks[measured[index].job] += 1
             configurations[index] = replace(configurations[index], rank=ranks[measured[index].job])
-        workloads, jobs = dict.fromkeys(each.workload for each in configurations if each.workload), {}
-        for own in measured:
-            names = configurations[own.index].workload, str(own.axes.get("data_set") or ""), own.kind
-            jobs[own.job] = ", ".join(filter(None, names))
+        workloads, jobs = dict.fromkeys(cell.workload for cell in configurations if cell.workload), {}
+        for cell in measured:
+            names = configurations[cell.index].workload, str(cell.axes.get("data_set") or ""), cell.kind
+            jobs[cell.job] = ", ".join(filter(None, names))
         # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
         is_result = not is_smoke(request.name)
         kept = self._sign, request.max_quality_loss
@@ -152,34 +156,41 @@ class Grid:
             budget=request.budget,
             excludes_compilation=any((cell.content.budget or {}).get("compile") is False for cell in request.cells),
             description=request.description,
-            clock=clock_text(run for each in measured for run in each.completed)
+            clock=clock_text(run for cell in measured for run in cell.completed)
             or ("" if self.is_timed or not metric else "No times are known, so the quality alone decides."),
             currency=request.currency,
             max_quality_loss=request.max_quality_loss,
         )
         return with_trust(View(answer, measured, matching, request), self.findings, warnings)
 
-    def _configuration(self, own: Measured) -> Configuration:
+    def _configuration(self, measured: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
-        cell = self.request.cells[own.index]
-        reference = self.matching.references[own.index]
-        other = None if reference in (None, own.index) else self.measured[reference or 0]
-        quality = own.qualities.get(self.metric, ())
-        summary = quality_summary(quality, own.rounding(self.metric))
-        runs, seconds = own.completed, cost_summary(own.times or own.untimed, own.rounding(TIME))
+        cell = self.request.cells[measured.index]
+        reference = self.matching.references[measured.index]
+        reference_runs = None if reference in (None, measured.index) else self.measured[reference or 0]
+        quality = measured.qualities.get(self.metric, ())
+        summary = quality_summary(quality, measured.rounding(self.metric))
+        runs, seconds = measured.completed, cost_summary(measured.times or measured.untimed, measured.rounding(TIME))
         summary, seconds = (
-            replace(each, low=None, high=None) if each and name in own.alike else each
-            for name, each in ((self.metric, summary), (TIME, seconds))
+            replace(number, low=None, high=None) if number and name in measured.alike else number
+            for name, number in ((self.metric, summary), (TIME, seconds))
         )
         total_s = _median(map(_whole_s, runs))
         used = [run.utilization for run in runs if run.utilization]
-        problem = next((text for each in used if (text := self._doubted.get(each.basis.peak) or each.problem)), "")
-        content = next((run.cell for run in own.attempts if run.cell), cell.content)
+        problem = next(
+            (
+                text
+                for utilization in used
+                if (text := self._doubted.get(utilization.basis.peak) or utilization.problem)
+            ),
+            "",
+        )
+        content = next((run.cell for run in measured.attempts if run.cell), cell.content)
         workload = str(content.workload.name or self.request.workload)
         parts = dict.fromkeys(name for run in runs for name in run.ledger)
-        are_skipped = bool(own.attempts) and all(run.status == TrialStatus.SKIPPED for run in own.attempts)
+        are_skipped = bool(measured.attempts) and all(run.status == TrialStatus.SKIPPED for run in measured.attempts)
         return Configuration(
-            index=own.index,
+            index=measured.index,
             cell_id=cell.cell_id,
             label=configuration_label(_with_number(cell.axes, content), self.matching.axes) or workload,
             axes=cell.axes,
@@ -187,43 +198,43 @@ class Grid:
             reference=reference,
             planned=cell.repeats,
             completed=len(runs),
-            endings=_endings(cell, own.attempts),
-            skip=cell.skip or (error_text(own.attempts[0]) or "skipped" if are_skipped else None),
-            runs=tuple(self._run(run, own) for run in runs),
+            endings=_endings(cell, measured.attempts),
+            skip=cell.skip or (error_text(measured.attempts[0]) or "skipped" if are_skipped else None),
+            runs=tuple(self._run(run, measured) for run in runs),
             seconds=seconds,
-            rate=cost_summary(own.rates, own.rounding(TIME)),
+            rate=cost_summary(measured.rates, measured.rounding(TIME)),
             run_parts_s={name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in parts},
             total_s=total_s,
             quality=summary,
-            metrics={name: fmean(each.value for each in samples) for name, samples in own.qualities.items()},
+            metrics={name: fmean(sample.value for sample in samples) for name, samples in measured.qualities.items()},
             hardware=hardware_text(content.device),
             machines=len({run.machine_name for run in runs} - {""}),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,
             total_price=price_of(total_s, cell.price_per_hour),
             price=priced(seconds, cell.price_per_hour),
-            energy_j=joules.value if (joules := cost_summary(own.energies)) else None,
+            energy_j=joules.value if (joules := cost_summary(measured.energies)) else None,
             communication=_median(run.communication for run in runs),
             medians={
                 column.name: value for column in REPORTED if (value := _median(map(column.value, runs))) is not None
             },
             **(_mfu(runs) | self._limit(runs) if not problem else {"mfu_problem": problem}),
-            ratio=cost_ratio(own, other) if other else None,
-            quality_difference=quality_difference(own, other, self.metric) if other else None,
-            to_target=self._to_target(own, other) if self.target and not self.means else None,
+            ratio=cost_ratio(measured, reference_runs) if reference_runs else None,
+            quality_difference=quality_difference(measured, reference_runs, self.metric) if reference_runs else None,
+            to_target=self._to_target(measured, reference_runs) if self.target and not self.means else None,
         )
 
-    def _to_target(self, own: Measured, other: Measured | None) -> ToTarget:
-        seconds, joules = expected(own.tries), expected(own.tries, ENERGY_TO_TARGET)
+    def _to_target(self, cell: Measured, reference: Measured | None) -> ToTarget:
+        seconds, joules = expected(cell.tries), expected(cell.tries, ENERGY_TO_TARGET)
         total = Summary(seconds.value, seconds.low, seconds.high, seconds.runs) if seconds else None
         return ToTarget(
-            reached=sum(each.reached for each in own.tries),
-            tried=len(own.tries),
+            reached=sum(target_run.reached for target_run in cell.tries),
+            tried=len(cell.tries),
             success_s=seconds.success if seconds else None,
             expected=total,
-            price=priced(total, own.price_per_hour),
+            price=priced(total, cell.price_per_hour),
             energy_j=joules.value if joules else None,
-            ratio=target_ratio(own, other) if other else None,
+            ratio=target_ratio(cell, reference) if reference else None,
         )
 
     def _limit(self, runs: Sequence[Run]) -> dict[str, Any]:
@@ -241,9 +252,9 @@ class Grid:
             }
         )
 
-    def _run(self, run: Run, own: Measured) -> RunResult:
+    def _run(self, run: Run, cell: Measured) -> RunResult:
         to_target_s = training_s(run.epochs_to(self.target))
-        seconds = seconds_per_unit(run, self.unit, own.is_changing)
+        seconds = seconds_per_unit(run, self.unit, cell.is_changing)
         return RunResult(run.trial, seconds, to_target_s, _whole_s(run), partial(_curve, run))
 
 
@@ -278,7 +289,7 @@ def _endings(cell: PlannedCell, attempts: Sequence[Run]) -> tuple[Ending, ...]:
     endings = [Ending(status, len(messages), messages[0]) for status, messages in sorted(groups.items())]
     if missing > 0 and not cell.skip:
         endings.append(Ending(NOT_RUN, missing))
-    return tuple(each for each in endings if not (cell.skip and each.status == TrialStatus.SKIPPED))
+    return tuple(ending for ending in endings if not (cell.skip and ending.status == TrialStatus.SKIPPED))
 
 
 def error_text(run: Run) -> str:
@@ -288,29 +299,31 @@ def error_text(run: Run) -> str:
 
 def _status(configurations: Sequence[Configuration], part: str, repeats: Iterable[str]) -> Status:
     endings: Counter[str] = Counter()
-    runnable = [each for each in configurations if not each.skip or each.completed]
-    for each in runnable:
-        endings.update({ending.status: ending.runs for ending in each.endings})
-    completed = sum(each.completed for each in runnable)
+    runnable = [cell for cell in configurations if not cell.skip or cell.completed]
+    for cell in runnable:
+        endings.update({ending.status: ending.runs for ending in cell.endings})
+    completed = sum(cell.completed for cell in runnable)
     return Status(completed + endings.total(), completed, dict(endings), part, tuple(repeats))
 
 
 def _mfu(runs: Sequence[Run]) -> dict[str, Any]:
     used = [(run, run.utilization) for run in runs if run.utilization]
-    share = cost_summary(tuple(Sample(run.repeat, math.log(each.mfu)) for run, each in used if each.mfu))
+    share = cost_summary(
+        tuple(Sample(run.repeat, math.log(utilization.mfu)) for run, utilization in used if utilization.mfu)
+    )
     if share is None or share.runs < len(runs):
         return {}
-    least = min((each.basis for _, each in used), key=lambda basis: basis.peak)
-    return {"mfu": Mfu(share, least, _mean(each.datasheet_mfu for _, each in used))}
+    least = min((utilization.basis for _, utilization in used), key=lambda basis: basis.peak)
+    return {"mfu": Mfu(share, least, _mean(utilization.datasheet_mfu for _, utilization in used))}
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
     """Return the geometric mean; None if a value is not known."""
-    listed = list(values)
-    known = [value for value in listed if value]
-    return math.exp(fmean(map(math.log, known))) if listed and len(known) == len(listed) else None
+    all_values = list(values)
+    positive = [value for value in all_values if value]
+    return math.exp(fmean(map(math.log, positive))) if all_values and len(positive) == len(all_values) else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+    present = [value for value in values if value is not None]
+    return median(present) if present else None

@@ -78,17 +78,17 @@ def chains(grid: Grid) -> Iterator[Chain]:
     Raises:
         UsageError: there are no two versions, or nothing shows which of them is better.
     """
-    others = [axis for axis in grid.matching.axes if axis != VERSION_AXIS]
+    other_axes = [axis for axis in grid.matching.axes if axis != VERSION_AXIS]
     groups: dict[str, list[Measured]] = {}
-    for each in grid.measured:
-        is_version = VERSION_AXIS in each.axes
-        groups.setdefault(configuration_label(each.axes, others) if is_version else "", []).append(each)
+    for cell in grid.measured:
+        is_version = VERSION_AXIS in cell.axes
+        groups.setdefault(configuration_label(cell.axes, other_axes) if is_version else "", []).append(cell)
     groups = {label: sorted(group, key=_place) for label, group in groups.items() if len(group) > 1}
     if not groups:
         raise UsageError("--chain: there are no two versions; name several sources, or one with several configurations")
     for label, versions in groups.items():
-        axis = VERSION_AXIS if VERSION_AXIS in versions[0].axes else others[0] if len(others) == 1 else ""
-        names = [format_value(v.axes[axis]) if axis else configuration_label(v.axes, others) for v in versions]
+        axis = VERSION_AXIS if VERSION_AXIS in versions[0].axes else other_axes[0] if len(other_axes) == 1 else ""
+        names = [format_value(v.axes[axis]) if axis else configuration_label(v.axes, other_axes) for v in versions]
         versions = [replace(version, misses=False) for version in versions]  # which would not be compared
         scale = grid.scale(versions)
         if scale is None:
@@ -98,10 +98,10 @@ def chains(grid: Grid) -> Iterator[Chain]:
         single = [replace(version, candidates={}) for version in versions]
         last = len(versions) - 1
         steps = tuple(_step(grid, scale, single, names, at, at + 1) for at in range(last))
-        whole = _step(grid, scale, versions, names, 0, last)
-        unshown = {each.configuration for each in grid.means if not each.is_shown}
+        last_against_first = _step(grid, scale, versions, names, 0, last)
+        unshown = {mean.configuration for mean in grid.means if not mean.is_shown}
         misses = [name for name, version in zip(names, versions, strict=True) if version.index in unshown]
-        yield Chain(label, scale.criterion, grid.metric, steps, whole, tuple(misses))
+        yield Chain(label, scale.criterion, grid.metric, steps, last_against_first, tuple(misses))
 
 
 def _place(version: Measured) -> int:

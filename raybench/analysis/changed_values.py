@@ -56,7 +56,9 @@ def _values(runs: Sequence[Run]) -> dict[str, set[str]]:
         sources.append({f"host.{name}": run.host.get(name) for name in ("name", "kernel")})
     for cell in {id(run.cell): run.cell for run in runs}.values():
         leaves = cell.leaves.items()
-        sources.append({name: each for name, each in leaves if name != "version" and not name.startswith("compared.")})
+        sources.append(
+            {name: value for name, value in leaves if name != "version" and not name.startswith("compared.")}
+        )
     for name, value in chain.from_iterable(source.items() for source in sources):
         if value not in (None, ""):
             values.setdefault(name, set()).add(format_value(value))

@@ -212,12 +212,12 @@ class Comparison:
     @property
     def fails(self) -> bool:
         """Whether the new version must not pass: something is slower, of lower quality, missing, or nothing matched."""
-        return not self.changes or any(each.verdict.fails for each in self.changes)
+        return not self.changes or any(change.verdict.fails for change in self.changes)
 
     @property
     def decision(self) -> Decision:
         """Whether to keep the new version: only if no configuration fails, and all are decided."""
-        undecided = any(each.verdict is Verdict.UNDECIDED for each in self.changes)
+        undecided = any(change.verdict is Verdict.UNDECIDED for change in self.changes)
         return Decision.DISCARD if self.fails else Decision.UNDECIDED if undecided else Decision.KEEP
 
     @property
@@ -225,7 +225,7 @@ class Comparison:
         """About how many further repeats would decide it; None if it is decided, or that is not known."""
         if self.decision is not Decision.UNDECIDED:
             return None
-        return max((each.more_repeats for each in self.changes if each.more_repeats), default=None)
+        return max((change.more_repeats for change in self.changes if change.more_repeats), default=None)
 
 
 def as_versions(base: Source, new: Source, anchor: Source | None = None) -> Source:
@@ -262,35 +262,35 @@ def compare(
     """
     limits, request, measured = limits or Limits(), grid.request, grid.measured
     cells = request.cells
-    if any(each.completed for each in measured):
-        check_logged(limits, request, {name for each in measured for name in each.qualities})
+    if any(cell.completed for cell in measured):
+        check_logged(limits, request, {name for cell in measured for name in cell.qualities})
     # Versions are matched by their axes alone: what a command's epochs contain is known only of completed runs.
-    matching = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
+    matching = Matching([replace(cell, job="") for cell in measured], {VERSION_AXIS: BASE})
     axes = [axis for axis in matching.axes if axis != VERSION_AXIS]
-    labels = {each.index: configuration_label(each.axes, axes) or request.workload for each in measured}
+    labels = {cell.index: configuration_label(cell.axes, axes) or request.workload for cell in measured}
     judge = _Judge(limits, request, measured, is_complete)
     changes: list[Change] = []
     sides: list[list[Run]] = []
-    known: set[int] = set()
+    matched_indices: set[int] = set()
     for version in (BASE, ANCHOR):
         news = {base: measured[new] for new, base in matching.sets(VERSION_AXIS, NEW, version)}
-        both = [(each, news.get(each.index)) for each in measured if _version(each.axes) == version]
+        both = [(cell, news.get(cell.index)) for cell in measured if _version(cell.axes) == version]
         # What neither version can run here decides nothing.
         decisive = [(b, n) for b, n in both if not cells[b.index].skip or b.completed or (n and n.completed)]
         for base, new in decisive or both:
             since = f"{labels[base.index]}, since the anchor" if version == ANCHOR else labels[base.index]
             changes.append(replace(judge.change(base, new, since), against=version))
-        known |= {each.index for pair in both for each in pair if each}
+        matched_indices |= {side.index for pair in both for side in pair if side}
         if version == BASE:
             matched = [(base, new) for base, new in both if new]
-            sides = [[run for each in side for run in each.completed] for side in zip(*matched, strict=True)]
+            sides = [[run for cell in side for run in cell.completed] for side in zip(*matched, strict=True)]
     return Comparison(
         limits=replace(limits, slowdown_total=judge.slowdown_total),
         unit=grid.unit,
         target=judge.target,
         metrics=judge.metrics,
         changes=tuple(changes),
-        only_in_new=tuple(label for index, label in labels.items() if index not in known),
+        only_in_new=tuple(label for index, label in labels.items() if index not in matched_indices),
         differences=tuple(changed_values(*sides)) if sides and all(sides) else (),
         cautions=(*(Caution("warning", text) for text in warnings), *grid.answer().trust.cautions),
     )
@@ -302,10 +302,10 @@ def check_logged(limits: Limits, request: GridRequest, names: Iterable[str]) -> 
     Raises:
         UsageError: one is not, or that is not known.
     """
-    known = sorted(names)
+    logged = sorted(names)
     for metric in limits.quality:
-        if metric not in known:
-            raise UsageError(f"--quality {metric}: no run has logged it; {nearest(metric, known)}")
+        if metric not in logged:
+            raise UsageError(f"--quality {metric}: no run has logged it; {nearest(metric, logged)}")
         if request.direction(metric).is_higher is None:
             raise UsageError(f"--quality {metric}: is less or more of it better? Say {_direction_options(metric)}")
 
@@ -332,11 +332,11 @@ class _Judge:
     def __init__(
         self, limits: Limits, request: GridRequest, measured: Iterable[Measured], is_complete: bool = False
     ) -> None:
-        logged = list(dict.fromkeys(name for each in measured for name in each.qualities))
+        logged = list(dict.fromkeys(name for cell in measured for name in cell.qualities))
         self._skips = [cell.skip for cell in request.cells]
         self.limits, self._is_complete = limits, is_complete
         self.slowdown_total = limits.slowdown if limits.slowdown_total is None else limits.slowdown_total
-        self.target = request.target if any(run.reached for each in measured for run in each.tries) else None
+        self.target = request.target if any(run.reached for cell in measured for run in cell.tries) else None
         self.metrics = _metric_limits(limits, request, logged)
         self._quantity = TIME_TO_TARGET if self.target else TIME
         self._is_same_length = not (self.target or request.budget)
@@ -349,10 +349,12 @@ class _Judge:
 
     def most_repeats(self, base: Measured, new: Measured) -> int:
         """Return the most repeats of a comparison: more than the usual number only if its first ones are noisy."""
-        limits = {name: each.max_loss * _scale(name, base) for name, each in self.metrics.items() if each.must_be_kept}
+        limits = {
+            name: metric.max_loss * _scale(name, base) for name, metric in self.metrics.items() if metric.must_be_kept
+        }
         limits[self._quantity] = math.log1p(self.limits.slowdown)
         for quantity, limit in limits.items():
-            values = [{each.repeat: each.value for each in side.samples(quantity)} for side in (base, new)]
+            values = [{sample.repeat: sample.value for sample in side.samples(quantity)} for side in (base, new)]
             common = sorted(values[0].keys() & values[1].keys())[:LEAST_PAIRED]
             gaps = [values[1][repeat] - values[0][repeat] for repeat in common]
             if len(gaps) == LEAST_PAIRED and variance(gaps) > 2 * (NOISY * limit) ** 2:
@@ -363,8 +365,8 @@ class _Judge:
         """Return a configuration in both versions, with its verdict."""
         # Each configuration has tests of its own: none is chosen.
         base, new = replace(base, candidates={}), replace(new, candidates={}) if new else None
-        times = [each.samples(self._quantity) if each else () for each in (base, new)]
-        base_s, new_s = (summary.value if (summary := cost_summary(own)) else None for own in times)
+        times = [side.samples(self._quantity) if side else () for side in (base, new)]
+        base_s, new_s = (summary.value if (summary := cost_summary(samples)) else None for samples in times)
         timed = "run that reached the target" if self.target else "completed run"
         untimed = f"no time of a {timed} of {'new' if times[0] else 'base'}"
         change = Change(label, base_s, new_s, None, Verdict.UNDECIDED, reason=untimed)
@@ -378,19 +380,21 @@ class _Judge:
             return replace(change, reason="its epochs are too short to be timed by when lines of output arrive")
         if reason := self._other_job(base, new):
             return replace(change, reason=reason)
-        floor = max(each.rounding(TIME) for each in (base, new))
-        if (found := effect(self._quantity, [(new, base)], floor)) is None:
+        floor = max(side.rounding(TIME) for side in (base, new))
+        if (slowdown_estimate := effect(self._quantity, [(new, base)], floor)) is None:
             return change
-        slowdown = found.mean
+        slowdown = slowdown_estimate.mean
         self._level = look_level(min(map(len, times)), self.most_repeats(base, new)) if self._rule else None
-        quality = {name: each for name in self.metrics if (each := quality_difference(new, base, name))}
+        quality = {
+            name: quality_change for name in self.metrics if (quality_change := quality_difference(new, base, name))
+        }
         change = replace(change, speed=self._ratio(slowdown, times), quality=quality, reason="")
         change = self._by_speed(change, slowdown, min(map(len, times)))
         has_walls = _has_walls(base) and _has_walls(new)
-        whole = _whole_runs(new, has_walls), _whole_runs(base, has_walls)
-        total = difference(*whole)
+        whole_runs = _whole_runs(new, has_walls), _whole_runs(base, has_walls)
+        total = difference(*whole_runs)
         if total:
-            change = replace(change, speed_total=self._ratio(total, whole[::-1]))
+            change = replace(change, speed_total=self._ratio(total, whole_runs[::-1]))
         uneven = _uneven_load(new, base)
         quiet = self._by_speed(change, replace(slowdown, value=slowdown.value - uneven), min(map(len, times)))
         if quiet.verdict is not change.verdict:
@@ -416,7 +420,7 @@ class _Judge:
             return _ending(new) if base.completed and not may_follow else ""
         if lost := [name for name in self.metrics if name in base.qualities and name not in new.qualities]:
             return f"no run of new has logged {join_words(lost)}"
-        reached = [[each.reached for each in side.tries] for side in (base, new)]
+        reached = [[target_run.reached for target_run in side.tries] for side in (base, new)]
         is_clear = all(reached[0]) and not any(reached[1]) and min(map(len, reached)) >= CLEAR_MISSES
         return f"none of {plural(len(reached[1]), 'run')} of new reached the target" if is_clear else ""
 
@@ -426,11 +430,11 @@ class _Judge:
         for what, leaves in _SAME_JOB.items():
             values = [{_values(run, leaves) for run in side} for side in sides]
             if values[0] != values[1]:
-                texts = [join_words(sorted(text or "not known" for text in each)) for each in values]
+                texts = [join_words(sorted(text or "not known" for text in texts_of_side)) for texts_of_side in values]
                 return f"{what} of base: {texts[0]}; of new: {texts[1]}"
         hosts = [{run.machine_name for run in side} - {""} for side in sides]
         if all(hosts) and not hosts[0] & hosts[1] and not any(run.cell.device.model for side in sides for run in side):
-            texts = [join_words(sorted(each)) for each in hosts]
+            texts = [join_words(sorted(names)) for names in hosts]
             return f"runs of base are from {texts[0]}, those of new from {texts[1]}, of which no hardware is known"
         for name in base.scales.keys() & new.scales.keys():
             if base.scales[name] != new.scales[name]:
@@ -441,7 +445,8 @@ class _Judge:
         clocks = [{(run.clock, clock_of(run)) for run in side} for side in sides]
         if clocks[0] != clocks[1]:
             texts = [
-                join_words(sorted(lines or clock or "an unknown clock" for clock, lines in each)) for each in clocks
+                join_words(sorted(lines or clock or "an unknown clock" for clock, lines in side_clocks))
+                for side_clocks in clocks
             ]
             return f"epochs of base are timed by {texts[0]}, those of new by {texts[1]}"
         if not self._is_same_length:
@@ -449,7 +454,7 @@ class _Judge:
         remedy = "versions of different length are compared only with a target or a budget"
         epochs = [{len(run.epochs) for run in side} for side in sides]
         if epochs[0] != epochs[1]:
-            texts = [join_words([str(count) for count in sorted(each)]) for each in epochs]
+            texts = [join_words([str(count) for count in sorted(counts)]) for counts in epochs]
             texts = [f"{text} epoch{'s' * (text != '1')}" for text in texts]
             return f"runs of base have {texts[0]}, those of new {texts[1]}; {remedy}"
         units = set.union(*({*run.epochs.counted} for side in sides for run in side)) or {"steps"}
@@ -487,7 +492,7 @@ class _Judge:
         loss = -loss if metric.higher_is_better else loss
         kept = loss + self._margin(estimate, ALPHA) < limit
         change, unshown = (
-            replace(each, quality_kept={**change.quality_kept, name: kept}) for each in (change, unshown)
+            replace(version, quality_kept={**change.quality_kept, name: kept}) for version in (change, unshown)
         )
         # As many tests of further metrics as there are together raise one false alarm as often as one test.
         level = self.alpha if is_main else self.alpha / max(1, len(self.metrics) - 1)
@@ -505,7 +510,7 @@ class _Judge:
         if change.verdict is Verdict.WITHIN and loss > limit:
             text = f"{_loss_text(name, loss, base)} {'lower' if metric.higher_is_better else 'higher'} in these runs"
             unshown = replace(unshown, verdict=Verdict.UNDECIDED, reason=f"{name} is {text}, which may be chance")
-        logged = min(len(each.qualities[name]) for each in (base, new))
+        logged = min(len(side.qualities[name]) for side in (base, new))
         return replace(unshown, more_repeats=self._more(estimate, abs(limit - loss), logged))
 
     def _other_metric(self, base: Measured, new: Measured, name: str) -> str:
@@ -515,7 +520,7 @@ class _Judge:
             return f"{runs[0] - logged[0]} of {plural(runs[0], 'run')} of new did not log {name}"
         last = [{_last_epoch(run, name) for run in side.completed} for side in (base, new)]
         if self._is_same_length and last[0] != last[1]:
-            texts = [join_words(sorted(str(number) for number in each)) for each in last]
+            texts = [join_words(sorted(str(number) for number in epochs)) for epochs in last]
             return f"{name} of new is that of epoch {texts[1]}, that of base of epoch {texts[0]}"
         return ""
 
@@ -558,7 +563,7 @@ def _metric_limits(limits: Limits, request: GridRequest, logged: Sequence[str]) 
     loss = QUALITY_LOSS if limits.quality_loss is None else limits.quality_loss
     return {
         name: MetricLimit(
-            max_loss=QUALITY_LOSS if name not in kept else loss if (own := kept[name]) is None else own,
+            max_loss=QUALITY_LOSS if name not in kept else loss if (limit := kept[name]) is None else limit,
             higher_is_better=(is_higher := request.direction(name).is_higher),
             must_be_kept=name in kept,
             decides=is_higher is not None and (name == main or name in kept or name.endswith("/accuracy")),
@@ -569,7 +574,7 @@ def _metric_limits(limits: Limits, request: GridRequest, logged: Sequence[str]) 
 
 def _scale(metric: str, base: Measured) -> float:
     """Return by what a loss of a metric is multiplied: 1 for an accuracy, else its mean in base."""
-    values = [each.value for each in base.qualities.get(metric, ())]
+    values = [sample.value for sample in base.qualities.get(metric, ())]
     return 1.0 if metric.endswith("/accuracy") or not values else abs(fmean(values))
 
 
@@ -607,7 +612,7 @@ def _counts(run: Run, unit: str) -> Sequence[float]:
 def _copies(measured: Measured) -> bool:
     """Return whether a run has the times of a different one, in epochs enough that it is no coincidence."""
     times = [tuple(training_s(epoch.ledger) for epoch in run.epochs) for run in measured.completed]
-    return any(count > 1 and len({*each}) >= DISTINCT for each, count in Counter(times).items())
+    return any(count > 1 and len({*times_of_run}) >= DISTINCT for times_of_run, count in Counter(times).items())
 
 
 def _has_walls(measured: Measured) -> bool:
@@ -616,8 +621,8 @@ def _has_walls(measured: Measured) -> bool:
 
 def _cores(measured: Measured) -> float:
     """Return the cores that the median run kept busy in its steady epochs; 0 if that is not known."""
-    known = [(run.steady_cpu_s, run.steady_s) for run in measured.completed]
-    return median([cpu_s / seconds if cpu_s and seconds else 0.0 for cpu_s, seconds in known] or [0.0])
+    cpu_and_wall = [(run.steady_cpu_s, run.steady_s) for run in measured.completed]
+    return median([cpu_s / seconds if cpu_s and seconds else 0.0 for cpu_s, seconds in cpu_and_wall] or [0.0])
 
 
 def _is_cut(run: Run) -> bool:
@@ -633,7 +638,7 @@ def _epochs_s(run: Run) -> float:
 
 def _whole_runs(measured: Measured, has_walls: bool) -> tuple[Sample, ...]:
     """Return logs of the seconds of whole processes, or of all their epochs, of the runs with a time."""
-    samples = {(each.repeat, each.host): each for each in measured.times}
+    samples = {(sample.repeat, sample.host): sample for sample in measured.times}
     walls = (
         (samples.get((run.repeat, run.machine_name)), run.wall if has_walls else _epochs_s(run))
         for run in measured.completed
@@ -656,8 +661,10 @@ def _uneven_load(new: Measured, base: Measured) -> float:
     logs = []
     for side in (new, base):
         loads = [(run, others_load(run)) for run in side.completed]
-        shares.append([Sample(run.repeat, sum(f.degree for f in own), run.machine_name) for run, own in loads])
-        lost = (UNKNOWN_LOAD if f.too_long is None else f.too_long for _, own in loads for f in own)
+        shares.append(
+            [Sample(run.repeat, sum(f.degree for f in findings), run.machine_name) for run, findings in loads]
+        )
+        lost = (UNKNOWN_LOAD if f.too_long is None else f.too_long for _, findings in loads for f in findings)
         logs.append(sum(map(math.log1p, lost)) / max(1, len(loads)))
     uneven = difference(shares[0], shares[1])
     ends = uneven.interval() if uneven else None
@@ -695,7 +702,9 @@ def _by_misses(change: Change, base: Measured, new: Measured) -> Change:
 
 def _misses(measured: Measured) -> tuple[int, int]:
     """Return the number of runs that did not complete or reach the target, and that of all."""
-    missed = {(each.sample.repeat, each.sample.host) for each in measured.tries if not each.reached}
+    missed = {
+        (target_run.sample.repeat, target_run.sample.host) for target_run in measured.tries if not target_run.reached
+    }
     ended = [*measured.ended, *measured.killed]
     failed = (run.status != TrialStatus.COMPLETED or (run.repeat, run.machine_name) in missed for run in ended)
     return sum(failed), len(ended)

@@ -36,7 +36,7 @@ class _Row:
     @property
     def timed(self) -> Pairs:
         """The matched sets of which both sides have a time."""
-        return [pair for pair in self.pairs if all(each.times for each in pair)]
+        return [pair for pair in self.pairs if all(side.times for side in pair)]
 
 
 def effects(
@@ -49,28 +49,28 @@ def effects(
     """
     rows = []
     for axis, values in matching.axes.items():
-        other = matching.baseline.get(axis, values[0])
+        baseline = matching.baseline.get(axis, values[0])
         for value in () if axis in matching.ties or axis in JOB_AXES else values:
-            if format_value(value) != format_value(other):
-                pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, other)]
-                quality = {metric: found for metric in metrics if (found := shown_effect(metric, pairs))}
-                rows.append(_Row(axis, value, other, pairs, _cost_effect(TIME, pairs), quality))
+            if format_value(value) != format_value(baseline):
+                pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, baseline)]
+                quality = {metric: estimate for metric in metrics if (estimate := shown_effect(metric, pairs))}
+                rows.append(_Row(axis, value, baseline, pairs, _cost_effect(TIME, pairs), quality))
     dependent = _dependences(rows, matching, metrics)
-    made = [
+    effects_made = [
         _effect(row, matching, metrics, dependent.get(number))
         for number, row in enumerate(rows)
         if row.speed or row.quality
     ]
     largest: dict[str, float] = {}
-    for each in made:
-        size = _size(each, metrics[0] if by_quality and metrics else "")
-        largest[each.axis] = max(size, largest.get(each.axis, 0.0))
-    return sorted(made, key=lambda each: -largest[each.axis])
+    for effect in effects_made:
+        size = _size(effect, metrics[0] if by_quality and metrics else "")
+        largest[effect.axis] = max(size, largest.get(effect.axis, 0.0))
+    return sorted(effects_made, key=lambda effect: -largest[effect.axis])
 
 
 def _cost_effect(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
     """Return the effect on the logs of costs: of the others ÷ the own."""
-    return shown_effect(quantity, [(other, own) for own, other in pairs], is_choice)
+    return shown_effect(quantity, [(reference, cell) for cell, reference in pairs], is_choice)
 
 
 def _efficiency(pairs: Pairs, amounts: tuple[float, float] | None, runs: tuple[int, int]) -> Ratio | None:
@@ -78,9 +78,9 @@ def _efficiency(pairs: Pairs, amounts: tuple[float, float] | None, runs: tuple[i
 
     Amounts are not chosen by their results, so its interval is that of one comparison.
     """
-    if amounts is None or (alone := _cost_effect(TIME, pairs, is_choice=False)) is None:
+    if amounts is None or (single := _cost_effect(TIME, pairs, is_choice=False)) is None:
         return None
-    return scaled(as_ratio(alone.mean, runs), amounts[1] / amounts[0])
+    return scaled(as_ratio(single.mean, runs), amounts[1] / amounts[0])
 
 
 def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str]) -> dict[int, str]:
@@ -90,13 +90,13 @@ def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str
     """
     probabilities: dict[tuple[int, str], float] = {}
     qualities = [row.quality.get(metrics[0]) if metrics else None for row in rows]
-    for found in ([row.speed for row in rows], qualities):
-        tables = {number: each.table for number, each in enumerate(found) if each and each.table}
+    for estimates in ([row.speed for row in rows], qualities):
+        tables = {number: estimate.table for number, estimate in enumerate(estimates) if estimate and estimate.table}
         df = sum(table.df for table in tables.values())
         residual = sum(table.ms_residual * table.df for table in tables.values()) / max(1, df)
         for (number, table), axis in product(tables.items(), matching.axes):
             row = rows[number]
-            groups = [format_value(own.axes.get(axis)) for own, _ in row.timed]
+            groups = [format_value(cell.axes.get(axis)) for cell, _ in row.timed]
             names = sorted(set(groups))
             is_tested = axis != row.axis and axis not in matching.ties and len(groups) == table.values.shape[1]
             if is_tested and len(names) > 1:
@@ -107,10 +107,10 @@ def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str
 
 def _amounts(row: _Row) -> tuple[float, float] | None:
     """Return the two amounts of hardware; None if the axis is none, or if processes share the cores of fewer."""
-    own, other = amount(row.axis, row.value), amount(row.axis, row.other)
-    cores = [[_cores(each) for each in side] for side in zip(*row.pairs, strict=True)]
+    amount_here, amount_there = amount(row.axis, row.value), amount(row.axis, row.other)
+    cores = [[_cores(side) for side in side] for side in zip(*row.pairs, strict=True)]
     is_same = row.axis == "count" and None not in cores[0] and cores[0] == cores[1]
-    return (own, other) if own and other and not is_same else None
+    return (amount_here, amount_there) if amount_here and amount_there and not is_same else None
 
 
 def _cores(measured: Measured) -> int | None:
@@ -122,19 +122,23 @@ def _cores(measured: Measured) -> int | None:
 
 
 def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: str | None) -> Effect:
-    own, reference = row.pairs[0]
-    has_jobs = len({each.job for each, _ in row.pairs}) > 1
+    cell, reference = row.pairs[0]
+    has_jobs = len({cell.job for cell, _ in row.pairs}) > 1
     job_axis = next((axis for axis in JOB_AXES if axis in matching.axes), "") if has_jobs else ""
     axis, main = job_axis or depends_on or "", metrics[0] if metrics else ""
-    ratios = [math.exp(each.value) for each in row.speed.sets] if row.speed else []
+    ratios = [math.exp(estimate.value) for estimate in row.speed.sets] if row.speed else []
     opposite = row.speed is not None and row.speed.changes_sign
-    least = min((len(each.times) or len(each.completed) for pair in row.timed or row.pairs for each in pair), default=0)
+    least = min((len(side.times) or len(side.completed) for pair in row.timed or row.pairs for side in pair), default=0)
     runs = least, least
-    points = [each.value for each in row.quality[main].sets] if main in row.quality else []
+    points = [estimate.value for estimate in row.quality[main].sets] if main in row.quality else []
     speed = as_ratio(row.speed.mean, runs) if row.speed and not job_axis and not opposite else None
     amounts = _amounts(row) if speed else None
-    prices = [(own.price_per_hour or 0.0, other.price_per_hour or 0.0) for own, other in row.timed]
-    dearer = geometric_mean(own / other for own, other in prices) if amounts and all(map(all, prices)) else None
+    prices = [(cell.price_per_hour or 0.0, reference.price_per_hour or 0.0) for cell, reference in row.timed]
+    dearer = (
+        geometric_mean(price / price_there for price, price_there in prices)
+        if amounts and all(map(all, prices))
+        else None
+    )
     joules = _cost_effect(ENERGY, row.pairs) if amounts else None
     return Effect(
         axis=row.axis,
@@ -159,9 +163,9 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
         quality_least=min(points, default=None),
         quality_most=max(points, default=None),
         tied={
-            name: own.axes[name]
+            name: cell.axes[name]
             for name, master in matching.ties.items()
-            if master == row.axis and name in own.axes and own.axes[name] != reference.axes.get(name)
+            if master == row.axis and name in cell.axes and cell.axes[name] != reference.axes.get(name)
         },
     )
 
@@ -169,11 +173,11 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
 def _parts(row: _Row, axis: str, amounts: tuple[float, float] | None) -> tuple[EffectPart, ...]:
     """Return the effect by the value of the axis that it depends on."""
     groups: dict[str, list[tuple[Measured, Measured]]] = {}
-    for own, reference in row.pairs:
-        groups.setdefault(format_value(own.axes.get(axis)), []).append((own, reference))
+    for cell, reference in row.pairs:
+        groups.setdefault(format_value(cell.axes.get(axis)), []).append((cell, reference))
     parts = []
     for pairs in groups.values():
-        least = min(len(each.times) for pair in pairs for each in pair)
+        least = min(len(side.times) for pair in pairs for side in pair)
         runs = least, least
         speed = as_ratio(part.mean, runs) if (part := _cost_effect(TIME, pairs)) else None
         parts.append(EffectPart(axis, pairs[0][0].axes.get(axis), speed, _efficiency(pairs, amounts, runs)))
@@ -185,26 +189,26 @@ def _to_target(pairs: Pairs) -> Ratio | None:
 
     It has an interval if no run missed it.
     """
-    ratios = [ratio for own, other in pairs if (ratio := target_ratio(own, other))]
+    ratios = [ratio for cell, reference in pairs if (ratio := target_ratio(cell, reference))]
     if not ratios or len(ratios) < len(pairs):
         return None
     if len(ratios) == 1:
         return ratios[0]
-    tries = [each.tries for pair in pairs for each in pair]
-    runs, found = min(map(len, tries)), _cost_effect(TIME_TO_TARGET, pairs)
-    if found and found.changes_sign:
+    tries = [side.tries for pair in pairs for side in pair]
+    runs, estimate = min(map(len, tries)), _cost_effect(TIME_TO_TARGET, pairs)
+    if estimate and estimate.changes_sign:
         return None
-    if found and all(run.reached for own in tries for run in own):
-        return as_ratio(found.mean, (runs, runs))
+    if estimate and all(run.reached for target_runs in tries for run in target_runs):
+        return as_ratio(estimate.mean, (runs, runs))
     return Ratio(geometric_mean(ratio.value for ratio in ratios), None, None, runs, runs)
 
 
 def _size(effect: Effect, metric: str = "") -> float:
     """Return the size of an effect on a metric, the time to the target or the speed."""
     if metric:
-        own = effect.quality.get(metric)
-        values = [own.value] if own else [effect.quality_least or 0.0, effect.quality_most or 0.0]
+        difference = effect.quality.get(metric)
+        values = [difference.value] if difference else [effect.quality_least or 0.0, effect.quality_most or 0.0]
     else:
         mean = effect.to_target or effect.speed
-        values = [math.log(each) for each in ([mean.value] if mean else [effect.least, effect.most]) if each]
+        values = [math.log(ratio) for ratio in ([mean.value] if mean else [effect.least, effect.most]) if ratio]
     return max(map(abs, values), default=0.0)

@@ -74,8 +74,8 @@ class Stopping:
         cls, alphas: Mapping[int, tuple[float, float]], first: int, is_common: bool = False, is_race: bool = False
     ) -> Stopping:
         """Return that of a first look at so many repeats; the alphas of fewer are on the safe side."""
-        own = alphas[max([each for each in alphas if each <= first], default=min(alphas))]
-        return cls(*own, is_common, is_race)
+        levels = alphas[max([count for count in alphas if count <= first], default=min(alphas))]
+        return cls(*levels, is_common, is_race)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +211,12 @@ class Candidates:
 
 def _noisiest(parts: Sequence[tuple[float, float]], squares: float, df: float) -> int | None:
     """Return which part of a sum of squares, each with its degrees of freedom, is far larger than the rest."""
-    number = max(range(len(parts)), key=lambda each: parts[each][0] / parts[each][1])
-    own, own_df = parts[number]
+    number = max(range(len(parts)), key=lambda place: parts[place][0] / parts[place][1])
+    largest, own_df = parts[number]
     if df <= own_df:
         return None
-    rest = max(squares - own, 0.0) / (df - own_df)
-    return number if f_probability(own / own_df, rest, own_df, df - own_df) < NOISIER / len(parts) else None
+    rest = max(squares - largest, 0.0) / (df - own_df)
+    return number if f_probability(largest / own_df, rest, own_df, df - own_df) < NOISIER / len(parts) else None
 
 
 def bartlett(parts: Sequence[tuple[float, float]]) -> float:
@@ -289,11 +289,11 @@ def mean(values: Sequence[float], floor: float = 0.0) -> Estimate:
 def _squares(side: Sequence[Sample]) -> tuple[float, float]:
     """Return the sum of squares of runs around their mean, within machines, and its degrees of freedom."""
     groups = [values for values in _by_host(side).values() if len(values) > 1]
-    return sum(variance(each) * (len(each) - 1) for each in groups), sum(len(each) - 1 for each in groups)
+    return sum(variance(group) * (len(group) - 1) for group in groups), sum(len(group) - 1 for group in groups)
 
 
 def difference(
-    side: Sequence[Sample], other: Sequence[Sample], floor: float = 0.0, candidates: Candidates | None = None
+    side: Sequence[Sample], reference: Sequence[Sample], floor: float = 0.0, candidates: Candidates | None = None
 ) -> Estimate | None:
     """Return the mean of a side minus that of the other; None if a side is empty.
 
@@ -303,36 +303,38 @@ def difference(
     Of several candidates it has the variance pooled over these, or its own if that is larger. With runs that vary far
     more than the candidates' it has its own degrees of freedom, too.
     """
-    side, other, stopping = _as_decided(side, other)
-    if not side or not other:
+    side, reference, stopping = _as_decided(side, reference)
+    if not side or not reference:
         return None
     least_paired = 2 if stopping and stopping.is_race else LEAST_PAIRED
-    own = at_every_look(_difference(side, other, floor, least_paired), stopping)
-    if candidates is None or candidates.comparisons == 1 or own.error is None:  # a single run's noise is not known
-        return own
-    corrected = replace(own, alpha=own.alpha / candidates.comparisons)
-    repeats = [each.repeat for each, _ in _pairs(side, other)]
-    pooled = candidates.within_repeats(repeats) if own.paired else candidates.within
-    if pooled is None or any(len(_by_host(each)) > 1 for each in (side, other)):
+    estimate = at_every_look(_difference(side, reference, floor, least_paired), stopping)
+    if candidates is None or candidates.comparisons == 1 or estimate.error is None:  # a single run's noise is not known
+        return estimate
+    corrected = replace(estimate, alpha=estimate.alpha / candidates.comparisons)
+    repeats = [sample.repeat for sample, _ in _pairs(side, reference)]
+    pooled = candidates.within_repeats(repeats) if estimate.paired else candidates.within
+    if pooled is None or any(len(_by_host(samples)) > 1 for samples in (side, reference)):
         return corrected
-    counts = [len(repeats)] * 2 if own.paired else [len(side), len(other)]
+    counts = [len(repeats)] * 2 if estimate.paired else [len(side), len(reference)]
     error = math.sqrt(pooled.variance * (1 / counts[0] + 1 / counts[1]))
-    if f_probability(own.error**2, error**2, own.df, pooled.df) < NOISIER:
+    if f_probability(estimate.error**2, error**2, estimate.df, pooled.df) < NOISIER:
         return corrected
     is_race = stopping is not None and stopping.is_race
-    alpha = (own.alpha * POOLED_ALPHA / ALPHA if is_race else min(own.alpha, POOLED_ALPHA)) / candidates.comparisons
-    return replace(own, error=max(error, own.error), df=pooled.df, alpha=alpha)
+    alpha = (
+        estimate.alpha * POOLED_ALPHA / ALPHA if is_race else min(estimate.alpha, POOLED_ALPHA)
+    ) / candidates.comparisons
+    return replace(estimate, error=max(error, estimate.error), df=pooled.df, alpha=alpha)
 
 
 def _as_decided(
-    side: Sequence[Sample], other: Sequence[Sample]
+    side: Sequence[Sample], reference: Sequence[Sample]
 ) -> tuple[Sequence[Sample], Sequence[Sample], Stopping | None]:
     """Return the runs by which the number of repeats was decided, and how."""
-    stopping = next((each.stopping for each in (*side, *other) if each.stopping), None)
-    if stopping and stopping.is_common and len({each.host for each in (*side, *other)}) == 1:
-        pairs = _pairs(side, other)
-        side, other = [own for own, _ in pairs], [reference for _, reference in pairs]
-    return side, other, stopping
+    stopping = next((sample.stopping for sample in (*side, *reference) if sample.stopping), None)
+    if stopping and stopping.is_common and len({sample.host for sample in (*side, *reference)}) == 1:
+        pairs = _pairs(side, reference)
+        side, reference = [sample for sample, _ in pairs], [base for _, base in pairs]
+    return side, reference, stopping
 
 
 def at_every_look(estimate: Estimate, stopping: Stopping | None) -> Estimate:
@@ -342,13 +344,13 @@ def at_every_look(estimate: Estimate, stopping: Stopping | None) -> Estimate:
     return replace(estimate, alpha=min(estimate.alpha, stopping.paired if estimate.paired else stopping.welch))
 
 
-def _difference(side: Sequence[Sample], other: Sequence[Sample], floor: float, least_paired: int) -> Estimate:
-    if are_interleaved(side, other, least_paired):
-        differences = [own.value - reference.value for own, reference in _pairs(side, other)]
+def _difference(side: Sequence[Sample], reference: Sequence[Sample], floor: float, least_paired: int) -> Estimate:
+    if are_interleaved(side, reference, least_paired):
+        differences = [sample.value - base.value for sample, base in _pairs(side, reference)]
         return replace(mean(differences, 2 * floor), paired=True)
     # Runs of one machine share its speed, so a machine's mean is one sample; a side with one machine has only runs.
-    hosts = [list(_by_host(each).values()) for each in (side, other)]
-    first, second = (list(map(fmean, each)) if len(each) > 1 else each[0] for each in hosts)
+    hosts = [list(_by_host(samples).values()) for samples in (side, reference)]
+    first, second = (list(map(fmean, means)) if len(means) > 1 else means[0] for means in hosts)
     return _welch(first, second, floor)
 
 
@@ -367,21 +369,21 @@ def additive_means(sides: Mapping[Key, Sequence[Sample]]) -> dict[Key, float]:
     return {key: float(solution[number]) + shared for number, key in enumerate(sides)}
 
 
-def are_interleaved(side: Sequence[Sample], other: Sequence[Sample], least_paired: int) -> bool:
+def are_interleaved(side: Sequence[Sample], reference: Sequence[Sample], least_paired: int) -> bool:
     """Return whether two sides alternated, repeat by repeat, on one machine.
 
     Every common repeat of one side ended before the next one of the other began.
     """
-    hosts, pairs = {each.host for each in (*side, *other)}, _pairs(side, other)
-    spans = [[time for each in pair for time in (each.started, each.ended) if time is not None] for pair in pairs]
+    hosts, pairs = {sample.host for sample in (*side, *reference)}, _pairs(side, reference)
+    spans = [[time for sample in pair for time in (sample.started, sample.ended) if time is not None] for pair in pairs]
     if len(hosts) > 1 or len(pairs) < least_paired or any(len(span) < 4 for span in spans):
         return False
     return all(max(earlier) <= min(later) for earlier, later in pairwise(spans))
 
 
-def _pairs(side: Sequence[Sample], other: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
-    others = {each.repeat: each for each in other}
-    pairs = [(each, others[each.repeat]) for each in side if each.repeat in others]
+def _pairs(side: Sequence[Sample], reference: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
+    by_repeat = {sample.repeat: sample for sample in reference}
+    pairs = [(sample, by_repeat[sample.repeat]) for sample in side if sample.repeat in by_repeat]
     return sorted(pairs, key=lambda pair: pair[0].repeat)
 
 
@@ -400,8 +402,8 @@ def _welch(first: Sequence[float], second: Sequence[float], floor: float = 0.0) 
 
 def _by_host(side: Sequence[Sample]) -> dict[str, list[float]]:
     hosts: dict[str, list[float]] = {}
-    for each in side:
-        hosts.setdefault(each.host, []).append(each.value)
+    for sample in side:
+        hosts.setdefault(sample.host, []).append(sample.value)
     return hosts
 
 
@@ -430,11 +432,13 @@ class EffectEstimate:
 
         The level is high, since a range states less than a mean. With one run each, the effects need to be large.
         """
-        values = [each.value for each in self.sets]
+        values = [estimate.value for estimate in self.sets]
         limit = 0.0 if self.table or self.mean.error is not None else LEAST_OPPOSITE
         if not min(values) < -limit or not max(values) > limit:
             return False
-        lows, highs = zip(*(each.interval() or (each.value, each.value) for each in self.sets), strict=True)
+        lows, highs = zip(
+            *(estimate.interval() or (estimate.value, estimate.value) for estimate in self.sets), strict=True
+        )
         return bool(min(highs) < 0 < max(lows) or (self.table and self.table.p_of_sets < OPPOSITE_ALPHA))
 
 
@@ -490,10 +494,10 @@ class TwoWayTable:
         n, numbers = len(self.values), np.asarray(groups)
         sides = [self.values[:, numbers == group] for group in np.unique(numbers)]
         means, sizes = np.array([side.mean(axis=1) for side in sides]), np.array([side.shape[1] for side in sides])
-        one, other = np.triu_indices(len(sides), 1)
-        gaps = means[one] - means[other]
+        one, second = np.triu_indices(len(sides), 1)
+        gaps = means[one] - means[second]
         squares, of_gap = n * gaps.mean(axis=1) ** 2, gaps.var(axis=1, ddof=1)
-        pooled = max(self.ms_residual, residual) * (1 / sizes[one] + 1 / sizes[other])
+        pooled = max(self.ms_residual, residual) * (1 / sizes[one] + 1 / sizes[second])
         p = _f_probabilities(squares, np.maximum(of_gap, pooled), 1, self.df)
         if self.is_unequal or n == 2:
             # The residual is not that of each set, or a slow stretch from one repeat to the next is most of it.
@@ -512,33 +516,33 @@ def effect(pairs: Sequence[Pair], floor: float = 0.0, candidates: Candidates | N
 
     One set is compared as any pair of configurations.
     """
-    known = [pair for pair in pairs if pair[0] and pair[1]]
-    sets = [each for pair in known if (each := difference(*pair, floor, candidates))]
+    complete = [pair for pair in pairs if pair[0] and pair[1]]
+    sets = [set_difference for pair in complete if (set_difference := difference(*pair, floor, candidates))]
     if not sets:
         return None
     if len(sets) == 1:
         return EffectEstimate(sets[0], tuple(sets))
-    middle = fmean(each.value for each in sets)
-    hosts = [{each.host for pair in known for each in pair[number]} for number in range(2)]
+    middle = fmean(estimate.value for estimate in sets)
+    hosts = [{sample.host for pair in complete for sample in pair[number]} for number in range(2)]
     if max(map(len, hosts)) > 1:
         # A machine's mean over the sets is one sample.
-        sides = [_machine_means([pair[number] for pair in known]) for number in range(2)]
+        sides = [_machine_means([pair[number] for pair in complete]) for number in range(2)]
         estimate = _welch(sides[0], sides[1], floor) if all(map(len, sides)) else Estimate(middle)
-        estimate = at_every_look(replace(estimate, value=middle), known[0][0][0].stopping)
+        estimate = at_every_look(replace(estimate, value=middle), complete[0][0][0].stopping)
         return EffectEstimate(estimate, tuple(sets))
-    by_repeat = [{a.repeat: a.value - b.value for a, b in _pairs(*pair)} for pair in known]
-    repeats = sorted(set.intersection(*(set(each) for each in by_repeat)))
+    by_repeat = [{a.repeat: a.value - b.value for a, b in _pairs(*pair)} for pair in complete]
+    repeats = sorted(set.intersection(*(set(gaps) for gaps in by_repeat)))
     if len(repeats) < 2:
         return EffectEstimate(Estimate(middle), tuple(sets))
-    table = TwoWayTable(np.array([[each[repeat] for each in by_repeat] for repeat in repeats]), 2 * floor)
-    return EffectEstimate(at_every_look(table.mean, known[0][0][0].stopping), tuple(sets), table)
+    table = TwoWayTable(np.array([[gaps[repeat] for gaps in by_repeat] for repeat in repeats]), 2 * floor)
+    return EffectEstimate(at_every_look(table.mean, complete[0][0][0].stopping), tuple(sets), table)
 
 
 def _machine_means(sides: Sequence[Sequence[Sample]]) -> list[float]:
     """Return the mean over sets on each machine that has runs of all of them."""
     by_set = [{host: fmean(values) for host, values in _by_host(side).items()} for side in sides]
-    hosts = set.intersection(*(set(each) for each in by_set))
-    return [fmean(each[host] for each in by_set) for host in sorted(hosts)]
+    hosts = set.intersection(*(set(means) for means in by_set))
+    return [fmean(means[host] for means in by_set) for host in sorted(hosts)]
 
 
 def explained(values: Array) -> Array:

@@ -144,8 +144,10 @@ def effect(quantity: str, pairs: Pairs, floor: float | None = None) -> EffectEst
 
     `floor` is the least variance of one run, by default that of rounding.
     """
-    alone = [(pair, _effect(quantity, [pair], floor)) for pair in pairs if all(side.samples(quantity) for side in pair)]
-    sets = [(pair, estimate) for pair, estimate in alone if estimate]
+    single_sets = [
+        (pair, _effect(quantity, [pair], floor)) for pair in pairs if all(side.samples(quantity) for side in pair)
+    ]
+    sets = [(pair, estimate) for pair, estimate in single_sets if estimate]
     if len(sets) < 2:
         return sets[0][1] if sets else None
     result = _effect(quantity, [pair for pair, _ in sets], floor)
@@ -322,18 +324,20 @@ def _relative(machine: Machine, host: str, configurations: Sequence[Measured], c
     common = [configuration for hosts, configuration in sets if hosts]
     if not common:
         return machine
-    this, others = (
+    this, others_of_model = (
         _Side.of([[run for run in configuration.times if (run.host == host) is is_own] for configuration in common])
         for is_own in (True, False)
     )
     runs = _Side.of([configuration.times for configuration in common])  # each machine alone has too few for its noise
-    error = math.sqrt(runs.variance * (this.scale + others.scale)) if runs.noise_df else None
-    base = Estimate(others.value - this.value, error, runs.noise_df, ALPHA / count)  # as the slowest is looked for
+    error = math.sqrt(runs.variance * (this.scale + others_of_model.scale)) if runs.noise_df else None
+    base = Estimate(
+        others_of_model.value - this.value, error, runs.noise_df, ALPHA / count
+    )  # as the slowest is looked for
     is_same = (
         all(configuration.software == common[0].software for configuration in common) and common[0].has_one_software
     )
     prior = SAME_SOFTWARE if is_same else ANY_SOFTWARE
-    bounds = _moderated(base, this.weight + others.weight, prior, others.spread).interval()
+    bounds = _moderated(base, this.weight + others_of_model.weight, prior, others_of_model.spread).interval()
     ends = replace(base, alpha=ALPHA).interval()
     low, high = map(math.exp, ends) if ends else (None, None)
     other_hosts = {run.host for configuration in common for run in configuration.times} - {host}
@@ -347,11 +351,9 @@ def machine_cautions(machines: Sequence[Machine]) -> Iterator[Caution]:
         if machine.is_slow and machine.speed:
             low, high = (None if end is None else 100 * (1 - end) for end in (machine.speed.high, machine.speed.low))
             interval = "" if low is None or high is None else f" (95% CI {low:.1f}–{high:.1f}%)"
-            others = f"{machine.others} others" if machine.others > 1 else "the other one"
-            text = (
-                f"{machine.name} is {100 * (1 - machine.speed.value):.1f}% slower than {others} of its model{interval}"
-            )
-            has_models = len({other.device for other in machines}) > 1
+            rest = f"{machine.others} others" if machine.others > 1 else "the other one"
+            text = f"{machine.name} is {100 * (1 - machine.speed.value):.1f}% slower than {rest} of its model{interval}"
+            has_models = len({machine_of_grid.device for machine_of_grid in machines}) > 1
             remedy = "check its clocks, its temperature and what else runs there"
             yield Caution("slow_machine", text, remedy, could_change_best=has_models)
 

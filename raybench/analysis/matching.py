@@ -48,7 +48,7 @@ class Matching:
         """Match configurations; `order` has their indices, the best of each job first, by default that of the grid."""
         self._configurations, self._order = configurations, list(order) or range(len(configurations))
         self.compares_best = not baseline
-        self._texts = [{axis: format_value(value) for axis, value in each.axes.items()} for each in configurations]
+        self._texts = [{axis: format_value(value) for axis, value in cell.axes.items()} for cell in configurations]
         self._sorted = [sorted(texts.items()) for texts in self._texts]
         self._by_rest: dict[str, dict[tuple[Any, ...], dict[str, int]]] = {}
         self.axes = _varied_axes(configurations)
@@ -57,19 +57,19 @@ class Matching:
 
     def _first_values(self) -> dict[str, Any]:
         values = {
-            axis: min(listed) if all(amount(axis, value) for value in listed) else listed[0]
-            for axis, listed in self.axes.items()
+            axis: min(axis_values) if all(amount(axis, value) for value in axis_values) else axis_values[0]
+            for axis, axis_values in self.axes.items()
             if axis not in JOB_AXES
         }
-        if any(_has(each, values) for each in self._configurations):
+        if any(_has(cell, values) for cell in self._configurations):
             return values
-        first = next((each for each in self._configurations if values.keys() <= each.axes.keys()), None)
+        first = next((cell for cell in self._configurations if values.keys() <= cell.axes.keys()), None)
         return {axis: first.axes[axis] for axis in values} if first else {}
 
     def _usable(self, baseline: dict[str, Any]) -> dict[str, Any]:
         """Return the baseline or, if none of its configurations has a time, the values of the first that has."""
-        timed = [each for each in self._configurations if each.times and baseline.keys() <= each.axes.keys()]
-        if not baseline or not timed or any(_has(each, baseline) for each in timed):
+        timed = [cell for cell in self._configurations if cell.times and baseline.keys() <= cell.axes.keys()]
+        if not baseline or not timed or any(_has(cell, baseline) for cell in timed):
             return baseline
         self.replaced = baseline
         return {axis: timed[0].axes[axis] for axis in baseline}
@@ -87,8 +87,8 @@ class Matching:
         return ties
 
     def _follows(self, axis: str, master: str) -> bool:
-        texts = [[texts.get(each, "None") for each in (master, axis)] for texts in self._texts]
-        pairs = {tuple(each) for each in texts}
+        texts = [[texts.get(name, "None") for name in (master, axis)] for texts in self._texts]
+        pairs = {tuple(pair) for pair in texts}
         masters, values = (len({pair[place] for pair in pairs}) for place in range(2))
         names = list(self.axes)
         return masters == len(pairs) and (values < masters or names.index(master) < names.index(axis))
@@ -102,8 +102,8 @@ class Matching:
         """The axes of the answer: those of a requested baseline, else the first axis with several values."""
         if not self.compares_best:
             return list(self.baseline)
-        timed = [each for each in self._configurations if each.times] or self._configurations
-        values = {axis: {self._texts[each.index].get(axis) for each in timed} for axis in self.axes}
+        timed = [cell for cell in self._configurations if cell.times] or self._configurations
+        values = {axis: {self._texts[cell.index].get(axis) for cell in timed} for axis in self.axes}
         return [axis for axis in self.axes if len(values[axis]) > 1 and axis not in (*JOB_AXES, *self.ties)][:1]
 
     def are_rivals(self, first: int, second: int) -> bool:
@@ -117,47 +117,47 @@ class Matching:
         Without a requested baseline it is the best of its job with the baseline's value on the compared axis.
         """
         if self.compares_best:
-            wanted = {axis: self.baseline.get(axis, self.axes[axis][0]) for axis in self.compared}
+            reference_values = {axis: self.baseline.get(axis, self.axes[axis][0]) for axis in self.compared}
             ordered = (self._configurations[index] for index in reversed(self._order))
-            best = {each.job: each.index for each in ordered if _has(each, wanted)}
-            return [best.get(each.job) for each in self._configurations]
+            best = {cell.job: cell.index for cell in ordered if _has(cell, reference_values)}
+            return [best.get(cell.job) for cell in self._configurations]
         ignored = self.tied_to(self.baseline)
         by_rest = {
-            self._rest(each, ignored): each.index
-            for each in reversed(self._configurations)
-            if _has(each, self.baseline)
+            self._rest(cell, ignored): cell.index
+            for cell in reversed(self._configurations)
+            if _has(cell, self.baseline)
         }
-        return [by_rest.get(self._rest(each, ignored)) for each in self._configurations]
+        return [by_rest.get(self._rest(cell, ignored)) for cell in self._configurations]
 
-    def sets(self, axis: str, value: Any, other: Any) -> list[tuple[int, int]]:
+    def sets(self, axis: str, value: Any, reference: Any) -> list[tuple[int, int]]:
         """Return pairs of configurations with two values of an axis, that differ in it alone and in what follows."""
         if axis not in self._by_rest:
             ignored = self.tied_to([axis])
             groups = self._by_rest[axis] = {}
-            for each in self._configurations:
-                if axis in each.axes:
-                    of_rest = groups.setdefault(self._rest(each, ignored), {})
-                    of_rest.setdefault(self._texts[each.index][axis], each.index)
-        first, second = format_value(value), format_value(other)
+            for cell in self._configurations:
+                if axis in cell.axes:
+                    of_rest = groups.setdefault(self._rest(cell, ignored), {})
+                    of_rest.setdefault(self._texts[cell.index][axis], cell.index)
+        first, second = format_value(value), format_value(reference)
         groups = self._by_rest[axis]
-        return [(each[first], each[second]) for each in groups.values() if first in each and second in each]
+        return [(group[first], group[second]) for group in groups.values() if first in group and second in group]
 
     def _rest(self, configuration: Measured, ignored: Collection[str]) -> tuple[Any, ...]:
         """Return a configuration's job and values on axes that are not ignored."""
-        values = (each for each in self._sorted[configuration.index] if each[0] not in ignored)
+        values = (coordinate for coordinate in self._sorted[configuration.index] if coordinate[0] not in ignored)
         return configuration.job, *values
 
 
 def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...]]:
     """Return the axes with several values, or that some configurations lack; hardware first, then what runs on it."""
     values: dict[str, dict[str, Any]] = {}
-    for each in configurations:
-        for axis, value in each.axes.items():
+    for cell in configurations:
+        for axis, value in cell.axes.items():
             values.setdefault(axis, {})[format_value(value)] = value
     varied = {
-        axis: tuple(listed.values())
-        for axis, listed in values.items()
-        if len(listed) > 1 or any(axis not in each.axes for each in configurations)
+        axis: tuple(by_text.values())
+        for axis, by_text in values.items()
+        if len(by_text) > 1 or any(axis not in cell.axes for cell in configurations)
     }
     first = [axis for axis in (*JOB_AXES, *FIRST_AXES) if axis in varied]
     return {axis: varied[axis] for axis in dict.fromkeys([*first, *varied])}

@@ -157,8 +157,13 @@ class Measured:
         """Its framework, driver, kernel and code, by name; empty if they were not recorded."""
         values: dict[str, set[str]] = {}
         for run in self.completed:
-            own = {**run.versions, **run.host, "driver": run.hardware.get("driver"), "code": run.cell.workload.digest}
-            for name, value in own.items():
+            versions = {
+                **run.versions,
+                **run.host,
+                "driver": run.hardware.get("driver"),
+                "code": run.cell.workload.digest,
+            }
+            for name, value in versions.items():
                 if value and name not in NO_SOFTWARE:
                     values.setdefault(name, set()).add(str(value))
         return values if "kernel" in values else {}
@@ -179,13 +184,13 @@ class Measured:
             return self.times if quantity == TIME else self.energies
         if quantity not in (TIME_TO_TARGET, ENERGY_TO_TARGET):
             return self.qualities.get(quantity, ())
-        costs = ((each, each.cost(quantity)[0]) for each in self.tries if each.reached)
-        return tuple(replace(each.sample, value=math.log(cost)) for each, cost in costs if cost)
+        costs = ((target_run, target_run.cost(quantity)[0]) for target_run in self.tries if target_run.reached)
+        return tuple(replace(target_run.sample, value=math.log(cost)) for target_run, cost in costs if cost)
 
     def rounding(self, quantity: str) -> float:
         """Return the least variance of a number, due to rounding."""
         if quantity in (TIME_TO_TARGET, ENERGY_TO_TARGET):
-            return max((each.rounding for each in self.tries), default=0.0)
+            return max((target_run.rounding for target_run in self.tries), default=0.0)
         return self.roundings.get(quantity, 0.0)
 
 
@@ -207,18 +212,18 @@ Pairs = Sequence[tuple[Measured, Measured]]
 
 def with_candidates(configurations: Sequence[Measured]) -> list[Measured]:
     """Return configurations with the candidates of their job, by the quantities that a choice may follow."""
-    metrics = {name for each in configurations for name in each.qualities}
+    metrics = {name for cell in configurations for name in cell.qualities}
     quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
     of_jobs = {
         job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
-        for job in {each.job for each in configurations}
+        for job in {cell.job for cell in configurations}
     }
-    return [replace(each, candidates=of_jobs[each.job]) for each in configurations]
+    return [replace(cell, candidates=of_jobs[cell.job]) for cell in configurations]
 
 
 def are_same(values: Sequence[Any]) -> bool:
     """Return whether values are known in all runs, and the same."""
-    return len(values) > 1 and bool(values[0]) and all(each == values[0] for each in values)
+    return len(values) > 1 and bool(values[0]) and all(value == values[0] for value in values)
 
 
 def counted_units(attempts: Iterable[Run]) -> dict[str, int]:
@@ -230,29 +235,31 @@ def counted_units(attempts: Iterable[Run]) -> dict[str, int]:
     return units
 
 
-def choose_unit(attempts: Sequence[Run], wanted: str = "") -> Unit:
+def choose_unit(attempts: Sequence[Run], requested: str = "") -> Unit:
     """Return the unit of work of a report.
 
-    The wanted one if a run counts it, else a unit that all runs count, else an epoch if all full epochs of a workload
-    have the same examples, else 1,000 examples. If no run counts anything, it is an epoch.
+    The requested one if a run counts it, else a unit that all runs count, else an epoch if all full epochs of a
+    workload have the same examples, else 1,000 examples. If no run counts anything, it is an epoch.
     """
     runs = [attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED and attempt.epochs]
     counts = counted_units(runs)
-    known = counts.get("examples", 0)
-    own = {name: number for name, number in counts.items() if name != "examples"}
-    most = wanted if wanted in counts else max(own, key=lambda name: own[name], default="")
+    with_examples = counts.get("examples", 0)
+    counts_of_units = {name: number for name, number in counts.items() if name != "examples"}
+    most = (
+        requested if requested in counts else max(counts_of_units, key=lambda name: counts_of_units[name], default="")
+    )
     if most == "examples":
         return EXAMPLES
-    if most and (most == wanted or own[most] >= known):
+    if most and (most == requested or counts_of_units[most] >= with_examples):
         return Unit(most, 1_000_000, most)
     timed = "run" if runs and all(run.is_whole for run in runs) else "epoch"
-    if not known:
+    if not with_examples:
         return Unit(timed)
     sizes: dict[str, set[int]] = {}
     for run in runs:
         sizes.setdefault(job_of(run.cell), set()).update(run.full_epochs.column("examples"))
     partial = any(run.cell.settings.steps_per_epoch not in (None, MISSING) or run.ends_partial for run in runs)
-    if partial or any(max(each) > SAME_WORK * min(each) for each in sizes.values() if each):
+    if partial or any(max(counts) > SAME_WORK * min(counts) for counts in sizes.values() if counts):
         return EXAMPLES
     return Unit(timed, counted="examples")
 
@@ -265,10 +272,10 @@ def job_of(cell: Cell) -> str:
 def work_of(axis: str, runs: Sequence[Run]) -> tuple[bool, Origin]:
     """Return whether an axis, by its name, changes what an epoch of some runs contains, and how that is known."""
     name = axis.removeprefix(PARAM).lower()
-    found, are_passes = _WORK.search(name), bool(runs) and all(run.are_passes for run in runs)
-    if found and not (are_passes and found[1] in _OF_A_PASS):
+    match, are_passes = _WORK.search(name), bool(runs) and all(run.are_passes for run in runs)
+    if match and not (are_passes and match[1] in _OF_A_PASS):
         return True, Origin.RECOGNIZED
-    return False, Origin.RECOGNIZED if _SAME_WORK.search(name) and not found else Origin.ASSUMED
+    return False, Origin.RECOGNIZED if _SAME_WORK.search(name) and not match else Origin.ASSUMED
 
 
 def clock_text(attempts: Iterable[Run]) -> str:
@@ -313,8 +320,8 @@ def seconds_per_unit(run: Run, unit: Unit, is_changing: bool = False) -> float |
 
     If speeds change in training, it is the mean, in which each epoch counts by its work.
     """
-    if is_changing and (own := paces(run, unit)):
-        return _whole_pace(run, unit.name) * unit.amount if unit.has_rate else fmean(own)
+    if is_changing and (seconds := paces(run, unit)):
+        return _whole_pace(run, unit.name) * unit.amount if unit.has_rate else fmean(seconds)
     if not unit.has_rate:
         return median(run.timed_s or [0.0]) or None
     rate = run.rates.get(unit.name)
@@ -377,8 +384,8 @@ def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:
     attempts: list[Run] = []
     cells: list[PlannedCell] = []
     request = GridRequest("")
-    for number, (value, (own, request)) in enumerate(sources):
-        attempts += [replace(run, trial=f"{number}-{run.trial}") for run in own]
+    for number, (value, (runs, request)) in enumerate(sources):
+        attempts += [replace(run, trial=f"{number}-{run.trial}") for run in runs]
         cells += [replace(c, cell_id=f"{number}-{c.cell_id}", axes={**c.axes, axis: value}) for c in request.cells]
     return attempts, replace(request, cells=cells)
 
@@ -388,7 +395,7 @@ def measure_all(attempts: Iterable[Run], request: GridRequest) -> tuple[list[Mea
     grid = _Measurement(attempts, request)
     measured = [grid.configuration(index, cell) for index, cell in enumerate(request.cells)]
     machines = None if request.these_machines else Machines(measured)
-    return [replace(each, machines=machines) for each in with_candidates(measured)], grid.unit
+    return [replace(cell, machines=machines) for cell in with_candidates(measured)], grid.unit
 
 
 class _Measurement:
@@ -397,7 +404,7 @@ class _Measurement:
     def __init__(self, attempts: Iterable[Run], request: GridRequest) -> None:
         versions = {cell.cell_id: cell.axes.get(VERSION_AXIS) for cell in request.cells}
         programs: dict[tuple[object, ...], dict[str, list[Run]]] = {}
-        for run in (each for each in attempts if each.cell_id in versions):
+        for run in (run for run in attempts if run.cell_id in versions):
             cell = run.cell
             program = job_of(cell), versions[run.cell_id], cell.framework, cell.workload.digest
             programs.setdefault(program, {}).setdefault(run.cell_id, []).append(run)
@@ -407,15 +414,17 @@ class _Measurement:
             for cell_id, (fractions, scales) in as_fractions(cells).items():
                 self._by_cell[cell_id] = [*self._by_cell.get(cell_id, ()), *fractions]
                 self._scales[cell_id] = scales
-        runs = [run for own in self._by_cell.values() for run in own]
+        runs = [run for runs_of_cell in self._by_cell.values() for run in runs_of_cell]
         self._has_one_clock = len({clock_of(run) for run in runs if run.status == TrialStatus.COMPLETED}) < 2
         self.unit = choose_unit(runs, request.unit)
         is_of_mean = request.target and request.target.mean_level
         self._target = None if is_of_mean else as_fraction(request.target)
         self._stopping = _stopping(request)
         self._is_bounded = bool(self._target or request.budget)
-        completed = {cell_id: self._completed(own) for cell_id, own in self._by_cell.items()}
-        self._changing = {cell_id: changing_rates(own, self.unit) for cell_id, own in completed.items()}
+        completed = {cell_id: self._completed(runs_of_cell) for cell_id, runs_of_cell in self._by_cell.items()}
+        self._changing = {
+            cell_id: changing_rates(completed_runs, self.unit) for cell_id, completed_runs in completed.items()
+        }
         # All of a job have means then, since a mean and a median are not the same number.
         changing = (cell_id for cell_id, rates in self._changing.items() if rates)
         self._changing_jobs = {job_of(completed[cell_id][0].cell) for cell_id in changing}
@@ -426,9 +435,9 @@ class _Measurement:
                 values.setdefault(name, set()).update(filter(math.isfinite, column))
         # The steps to which each version's source rounded seconds, and each metric.
         seconds: dict[object, list[float]] = {}
-        for cell_id, own in self._by_cell.items():
-            seconds.setdefault(versions[cell_id], []).extend(each for run in own for each in run.timed_s)
-        self._seconds = {version: _second(each) for version, each in seconds.items()}
+        for cell_id, runs_of_cell in self._by_cell.items():
+            seconds.setdefault(versions[cell_id], []).extend(epoch_s for run in runs_of_cell for epoch_s in run.timed_s)
+        self._seconds = {version: _second(epoch_times) for version, epoch_times in seconds.items()}
         self._steps = {name: _step(name, different) for name, different in values.items()}
 
     def configuration(self, index: int, cell: PlannedCell) -> Measured:
@@ -450,17 +459,21 @@ class _Measurement:
                     # Sums of 32-bit numbers differ by the order of their terms.
                     rounded = float(f"{value:.{FLOAT32_DIGITS}g}")
                     qualities.setdefault(name, []).append(self._sample(run, rounded))
-        same = {name for name, own in qualities.items() if len(own) > 1 and len({each.value for each in own}) == 1}
+        constant = {
+            name
+            for name, samples in qualities.items()
+            if len(samples) > 1 and len({sample.value for sample in samples}) == 1
+        }
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same([run.distinct_metrics for run in completed]):
-            same = {name for name in same if not name.endswith("accuracy")}
+            constant = {name for name in constant if not name.endswith("accuracy")}
         kind = _comparable(cell, completed, self.unit, self._has_one_clock)
         is_changing = any(job_of(run.cell) in self._changing_jobs for run in completed)
         times = logs(lambda run: seconds_per_unit(run, self.unit, is_changing))
-        if len(times) > 1 and len({each.value for each in times}) == 1:
-            same.add(TIME)
+        if len(times) > 1 and len({sample.value for sample in times}) == 1:
+            constant.add(TIME)
         is_timed = not any(run.is_too_short for run in completed)
-        seconds = [each for run in completed for each in run.timed_s if each > 0]
+        seconds = [epoch_s for run in completed for epoch_s in run.timed_s if epoch_s > 0]
         trained = [run for run in completed if run.epochs]
         # An accuracy is rounded to whole examples or, if their number is unknown, to digits.
         second = self._seconds[cell.axes.get(VERSION_AXIS)] if seconds else 0.0
@@ -477,8 +490,8 @@ class _Measurement:
             energies=logs(lambda run: joules_per_unit(run, self.unit)),
             rates=logs(lambda run: self._rate(run, is_changing)),
             qualities={name: tuple(samples) for name, samples in qualities.items()},
-            alike=frozenset(same),
-            tries=tuple(each for run in counted if (each := self._try(run))),
+            alike=frozenset(constant),
+            tries=tuple(target_run for run in counted if (target_run := self._try(run))),
             price_per_hour=cell.price_per_hour,
             # The times of a run have one error of up to half a step in common.
             roundings={TIME: (second / 2 / median(seconds)) ** 2 if seconds else 0.0}
@@ -547,8 +560,8 @@ def _second(seconds: Iterable[float]) -> float:
     They were in minutes or hours if that makes them numbers of three digits or more.
     """
     values = [*seconds]
-    own, *converted = (rounding(value / unit for value in values) * unit for unit in (1, MINUTE, HOUR))
-    return max([own, *(step for step in converted if step * DIGITS <= min(values, default=0.0))])
+    step_s, *converted = (rounding(value / unit for value in values) * unit for unit in (1, MINUTE, HOUR))
+    return max([step_s, *(step for step in converted if step * DIGITS <= min(values, default=0.0))])
 
 
 def _of_all_epochs(run: Run, taken: float, epoch: float | None) -> float:

@@ -89,18 +89,18 @@ def noise_floor(configuration: Measured) -> NoiseFloor:
                 doublings.setdefault(name, []).append(column[-1] - column[(len(column) - 1) // 2])
     metrics = {}
     for name in quality_metrics(configuration.qualities):
-        values = [each.value for each in configuration.qualities[name]]
+        values = [sample.value for sample in configuration.qualities[name]]
         if len(values) >= LEAST_RUNS and name not in configuration.alike:
             changes = doublings.get(name)
             metrics[name] = _noise(values, configuration.rounding(name), fmean(changes) if changes else None)
-    times = [each.value for each in configuration.times]
+    times = [sample.value for sample in configuration.times]
     time = _noise(times, configuration.rounding(TIME)) if len(times) >= LEAST_RUNS else None
     return NoiseFloor(time, metrics, tuple(name for name in configuration.qualities if name in configuration.alike))
 
 
 def _noise(values: Sequence[float], rounding: float, doubling: float | None = None) -> Noise:
     """Return the noise of numbers in the order of their runs; `rounding` is the least variance of one."""
-    count, places = len(values), [each - (len(values) - 1) / 2 for each in range(len(values))]
+    count, places = len(values), [place - (len(values) - 1) / 2 for place in range(len(values))]
     sd, squares = max(stdev(values), math.sqrt(rounding)), sum(place**2 for place in places)
     slope = sum(place * value for place, value in zip(places, values, strict=True)) / squares
     rest = sum((v - fmean(values) - slope * p) ** 2 for p, v in zip(places, values, strict=True)) / (count - 2)
@@ -114,4 +114,4 @@ def saved_noise(history: GridHistory) -> NoiseFloor | None:
     if request is None:
         return None
     measured, _ = measure_all(attempts, request)
-    return next((noise_floor(each) for each in measured if each.completed), None)
+    return next((noise_floor(cell) for cell in measured if cell.completed), None)

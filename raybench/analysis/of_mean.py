@@ -28,6 +28,6 @@ def means(configurations: Sequence[Measured], target: Target | None) -> Iterator
             from scipy.special import stdtr  # scipy.stats takes a second to load
 
             p = float(stdtr(len(values) - 1, -sign * (mean - (target.bound or 0.0)) / error))
-        alone = sum(map(target.is_reached_by, values))
+        reached_alone = sum(map(target.is_reached_by, values))
         is_shown = p is not None and p < target.mean_level
-        yield TargetMean(configuration.index, mean, len(values), alone, target.is_reached_by(mean), p, is_shown)
+        yield TargetMean(configuration.index, mean, len(values), reached_alone, target.is_reached_by(mean), p, is_shown)

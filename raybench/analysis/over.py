@@ -108,26 +108,28 @@ def over_time(history: GridHistory) -> OverTime:
     sources: list[tuple[str, Source]] = []
     for number, execution in enumerate(history.executions):
         request, begin = GridRequest.from_json(execution.request), execution.name[:MILLISECONDS]
-        later = (each.name for each in history.executions[number + 1 :] if each.origin == execution.origin)
+        later = (
+            following.name for following in history.executions[number + 1 :] if following.origin == execution.origin
+        )
         end = next(later, "~")[:MILLISECONDS]
-        own = [
+        runs = [
             run
             for run in history.attempts.values()
             if run.origin == execution.origin and begin <= as_name(run.started or "")[:MILLISECONDS] < end
         ]
-        if request and own:
-            sources.append((min(run.started or "" for run in own)[:16].replace("T", " "), (own, request)))
+        if request and runs:
+            sources.append((min(run.started or "" for run in runs)[:16].replace("T", " "), (runs, request)))
     attempts, last = as_one_grid(BEGAN, sources)
     measured, unit = measure_all(attempts, replace(last, rule=None, first_look=0))
     varied = [axis for axis in Matching(measured, {}).axes if axis != BEGAN]
-    found: dict[str, list[Measured]] = {}
-    for each in measured:
-        if each.times:
-            found.setdefault(configuration_label(each.axes, varied) or last.workload, []).append(each)
+    by_label: dict[str, list[Measured]] = {}
+    for cell in measured:
+        if cell.times:
+            by_label.setdefault(configuration_label(cell.axes, varied) or last.workload, []).append(cell)
     series = []
-    for label, group in found.items():
-        sessions = [Session(str(each.axes[BEGAN]), s) for each in group if (s := cost_summary(each.times))]
-        series.append(series_of(label, sessions, group, LOOK_ALPHA / len(found)))
+    for label, group in by_label.items():
+        sessions = [Session(str(cell.axes[BEGAN]), s) for cell in group if (s := cost_summary(cell.times))]
+        series.append(series_of(label, sessions, group, LOOK_ALPHA / len(by_label)))
     return OverTime(last.name, unit, tuple(series))
 
 
@@ -138,11 +140,11 @@ def series_of(label: str, sessions: Sequence[Session], measured: Sequence[Measur
     if trend:
         weeks = (_day(sessions[-1]) - _day(sessions[0])) / 7
         value, low, high = (
-            (each or 1.0) ** weeks for each in (trend.per_week.value, trend.per_week.low, trend.per_week.high)
+            (ratio or 1.0) ** weeks for ratio in (trend.per_week.value, trend.per_week.low, trend.per_week.high)
         )
         today = replace(trend.per_week, value=value, low=low, high=high)
     elif len(levels) > 1:
-        logs = [Sample(number, math.log(each.seconds.value)) for number, each in enumerate(sessions)]
+        logs = [Sample(number, math.log(session.seconds.value)) for number, session in enumerate(sessions)]
         first, last = logs[: levels[0].sessions], logs[-levels[-1].sessions :]
         estimate = difference(first, last)
         today = as_ratio(estimate, runs=(len(last), len(first))) if estimate else None
@@ -157,7 +159,10 @@ def _day(session: Session) -> float:
 def _trend(sessions: Sequence[Session], levels: Sequence[Level]) -> Trend | None:
     """Return a trend if all changes have one direction and a line describes the sessions better (BIC) than steps."""
     directions = {level.speed.value < 1 for level in levels[1:] if level.speed}
-    days, logs = np.array([_day(each) for each in sessions]), np.log([each.seconds.value for each in sessions])
+    days, logs = (
+        np.array([_day(session) for session in sessions]),
+        np.log([session.seconds.value for session in sessions]),
+    )
     count, spread = len(sessions), float(((days - days.mean()) ** 2).sum())
     if len(levels) < 3 or len(directions) != 1 or not spread:
         return None
@@ -180,30 +185,30 @@ def changes(values: Sequence[float], alpha: float) -> list[int]:
 
     As found by looking after each of them, at this level.
     """
-    found, start = [], 0
+    positions, start = [], 0
     for end in range(1, len(values) + 1):
-        own, count = np.array(values[start:end]), end - start
+        recent, count = np.array(values[start:end]), end - start
         if count < 3:
             continue
-        ordered = np.sort(own)
-        ranks = (np.searchsorted(ordered, own) + np.searchsorted(ordered, own, "right")) / 2
+        ordered = np.sort(recent)
+        ranks = (np.searchsorted(ordered, recent) + np.searchsorted(ordered, recent, "right")) / 2
         share = 12 * float(explained(ranks).max()) / (count * (count**2 - 1))  # of the variance of ranks without ties
         if math.sqrt((count - 2) * share / (1 - share)) > quantile(count - 2, 1 - alpha / 2):
-            start += int(explained(own).argmax()) + 1
-            found.append(start)
-    return found
+            start += int(explained(recent).argmax()) + 1
+            positions.append(start)
+    return positions
 
 
 def _levels(measured: Sequence[Measured], sessions: Sequence[Session], alpha: float) -> Iterator[Level]:
-    means = [Sample(number, math.log(each.seconds.value)) for number, each in enumerate(sessions)]
+    means = [Sample(number, math.log(session.seconds.value)) for number, session in enumerate(sessions)]
     first = 0
-    for start, end in pairwise([0, *changes([each.value for each in means], alpha), len(means)]):
-        own, before = means[start:end], means[first:start]
-        estimate = difference(before, own)
-        runs = sum(each.seconds.runs for each in sessions[start:end])
-        seconds = math.exp(fmean(each.value for each in own))
-        speed = as_ratio(estimate, runs=(len(own), len(before))) if estimate else None
-        sides = [each.completed for each in measured[max(0, start - 1) : start + 1]]
+    for start, end in pairwise([0, *changes([sample.value for sample in means], alpha), len(means)]):
+        level_means, before = means[start:end], means[first:start]
+        estimate = difference(before, level_means)
+        runs = sum(session.seconds.runs for session in sessions[start:end])
+        seconds = math.exp(fmean(sample.value for sample in level_means))
+        speed = as_ratio(estimate, runs=(len(level_means), len(before))) if estimate else None
+        sides = [cell.completed for cell in measured[max(0, start - 1) : start + 1]]
         differences = tuple(changed_values(*sides)) if start else ()
-        yield Level(sessions[start].began, len(own), runs, seconds, speed, differences)
+        yield Level(sessions[start].began, len(level_means), runs, seconds, speed, differences)
         first = start

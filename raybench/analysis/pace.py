@@ -31,7 +31,7 @@ Rates = tuple[float, float]
 def paces(run: Run, unit: Unit) -> list[float]:
     """Return the seconds per unit of work of each steady epoch; empty if unknown."""
     if not unit.has_rate:
-        return [each for each in run.timed_s if each > 0]
+        return [epoch_s for epoch_s in run.timed_s if epoch_s > 0]
     epochs, seconds = run.paced
     counts = epochs.counts(unit.name)
     if len(counts) != len(seconds) or not all(counts):

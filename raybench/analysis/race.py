@@ -98,19 +98,19 @@ class Race:
             quality: in which the best may lose at most `rule.max_loss`.
         """
         race, is_over = replace(self, looks=repeats, rivals={}), True
-        for job in dict.fromkeys(each.job for each in measured):
-            race = race._of_job([each for each in measured if each.job == job], rule, quality)
-            racing = [each.index for each in measured if each.job == job and each.index in race.racing]
+        for job in dict.fromkeys(cell.job for cell in measured):
+            race = race._of_job([cell for cell in measured if cell.job == job], rule, quality)
+            racing = [cell.index for cell in measured if cell.job == job and cell.index in race.racing]
             rivals = [race.rivals[index] for index in racing if index in race.rivals]
-            is_over &= len(rivals) == max(0, len(racing) - 1) and all(_is_near(each.ratio, rule) for each in rivals)
+            is_over &= len(rivals) == max(0, len(racing) - 1) and all(_is_near(rival.ratio, rule) for rival in rivals)
         return replace(race, is_over=is_over)
 
     def _of_job(self, measured: Sequence[Measured], rule: RepeatRule, quality: Quality | None) -> Race:
-        racing = [each for each in measured if each.index in self.racing]
-        failed = [each.index for each in racing if not (each.completed or each.times or each.tries)]
+        racing = [cell for cell in measured if cell.index in self.racing]
+        failed = [cell.index for cell in racing if not (cell.completed or cell.times or cell.tries)]
         departures = {index: Departure(self.looks, None, "without a result") for index in failed}
-        racing = [each for each in racing if each.index not in departures]
-        keepers, best_quality = {each.index for each in racing}, None
+        racing = [cell for cell in racing if cell.index not in departures]
+        keepers, best_quality = {cell.index for cell in racing}, None
         if rule.max_loss is not None and quality:
             best_quality, keepers, losing = _by_quality(racing, rule.max_loss, quality)
             keepers |= self.keepers
@@ -120,8 +120,8 @@ class Race:
         leader = min(keepers & costs.keys(), key=lambda index: costs[index], default=None)
         race = replace(self, keepers=self.keepers | keepers if rule.max_loss is not None else self.keepers)
         if scale and leader is not None:
-            by_index = {each.index: each for each in racing}
-            is_open = any(each.index not in keepers and each.index not in departures for each in racing)
+            by_index = {cell.index: cell for cell in racing}
+            is_open = any(cell.index not in keepers and cell.index not in departures for cell in racing)
             ratios = {
                 index: ratio if isinstance(ratio := scale.compare(by_index[leader], by_index[index]), Ratio) else None
                 for index in by_index
@@ -158,30 +158,30 @@ def _is_near(ratio: Ratio | None, rule: RepeatRule) -> bool:
 
 def _scale(racing: Sequence[Measured], rule: RepeatRule) -> Scale | None:
     """Return the criterion of a race; None as long as it cannot be computed, as before a run reached the target."""
-    made = {scale.criterion: scale for scale in scales(racing)}
-    first = Criterion.FIRST_TO_TARGET if any(each.tries for each in racing) else Criterion.FASTEST
-    return made.get(Criterion.CHEAPEST if rule.by_price else first) if first in made else None
+    by_criterion = {scale.criterion: scale for scale in scales(racing)}
+    first = Criterion.FIRST_TO_TARGET if any(cell.tries for cell in racing) else Criterion.FASTEST
+    return by_criterion.get(Criterion.CHEAPEST if rule.by_price else first) if first in by_criterion else None
 
 
 def _by_quality(racing: Sequence[Measured], max_loss: float, quality: Quality) -> tuple[int | None, set[int], set[int]]:
     """Return the configuration of the best quality, those shown to keep it, and those shown to lose too much."""
     means = {
-        each.index: quality.sign * fmean(run.value for run in own)
-        for each in racing
-        if (own := each.qualities.get(quality.metric))
+        cell.index: quality.sign * fmean(run.value for run in samples)
+        for cell in racing
+        if (samples := cell.qualities.get(quality.metric))
     }
     if not means:
-        return None, {each.index for each in racing}, set()
+        return None, {cell.index for cell in racing}, set()
     best = max(means, key=lambda index: means[index])
     limit = max_loss * (1.0 if is_accuracy(quality.metric) else abs(means[best]))
-    by_index = {each.index: each for each in racing}
+    by_index = {cell.index: cell for cell in racing}
     keepers, losing = {best}, set()
-    for each in racing:
-        lost = None if each.index == best else quality_difference(by_index[best], each, quality.metric)
+    for cell in racing:
+        lost = None if cell.index == best else quality_difference(by_index[best], cell, quality.metric)
         if lost and lost.low is not None and lost.high is not None:
             low, high = sorted((quality.sign * lost.low, quality.sign * lost.high))
-            keepers |= {each.index} if high <= limit else set()
-            losing |= {each.index} if low > limit else set()
+            keepers |= {cell.index} if high <= limit else set()
+            losing |= {cell.index} if low > limit else set()
     return best, keepers, losing
 
 
@@ -197,12 +197,12 @@ def race_of(attempts: Iterable[Run], request: GridRequest) -> Race:
         # Only the runs so far, since further ones can change the unit of work and how a run's time is taken.
         so_far = [run for run in attempts if run.repeat < repeats]
         measured, _ = measure_all(so_far, replace(request, cells=cells))
-        ended = {each.index: {run.repeat for run in each.ended} for each in measured}
+        ended = {cell.index: {run.repeat for run in cell.ended} for cell in measured}
         if any(not ended[index] >= {*range(cells[index].repeats)} for index in race.racing):
             break
         quality = None
         if rule.max_loss is not None:
-            metric = main_metric(dict.fromkeys(name for each in measured for name in each.qualities), request.metric)
+            metric = main_metric(dict.fromkeys(name for cell in measured for name in cell.qualities), request.metric)
             sign = request.direction(metric).sign
             quality = Quality(metric, sign) if metric and sign else None
         race = race.after(measured, repeats, rule, quality)

@@ -28,36 +28,36 @@ def effect_on(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEsti
     Args:
         is_choice: whether the interval of one pair allows for a choice of the best among all configurations.
     """
-    kept = [(own, other) for own, other in pairs if not unlike(own, other, quantity)]
+    kept = [(cell, reference) for cell, reference in pairs if not unlike(cell, reference, quantity)]
     return machines.effect(quantity, kept if is_choice else [(replace(one, candidates={}), two) for one, two in kept])
 
 
 def shown_effect(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
     """Return the same without an interval if it is the same in all repeats of a side, which are then one run."""
     effect = effect_on(quantity, pairs, is_choice)
-    if effect and any(quantity in each.alike for pair in pairs for each in pair):
+    if effect and any(quantity in side.alike for pair in pairs for side in pair):
         return replace(effect, mean=replace(effect.mean, error=None, alone=None), table=None)
     return effect
 
 
-def unlike(own: Measured, other: Measured, quantity: str) -> str:
+def unlike(cell: Measured, reference: Measured, quantity: str) -> str:
     """Return why a metric of two configurations is not compared; empty if it is."""
-    if quantity not in own.qualities or quantity not in other.qualities:
+    if quantity not in cell.qualities or quantity not in reference.qualities:
         return ""
-    if own.stops or other.stops:
+    if cell.stops or reference.stops:
         return "runs stop at the target"  # which it then only confirms
-    if own.scales.get(quantity) != other.scales.get(quantity):
+    if cell.scales.get(quantity) != reference.scales.get(quantity):
         return "percent against fractions"
     # Runs of one side that differ end when they have learned enough, and an axis is what the grid asks about.
-    is_fixed = len(own.lengths) == len(other.lengths) == 1 and own.lengths != other.lengths
-    if is_fixed and not any("epoch" in axis and own.axes[axis] != other.axes.get(axis) for axis in own.axes):
-        return f"{min(own.lengths)} epochs against {min(other.lengths)}"
+    is_fixed = len(cell.lengths) == len(reference.lengths) == 1 and cell.lengths != reference.lengths
+    if is_fixed and not any("epoch" in axis and cell.axes[axis] != reference.axes.get(axis) for axis in cell.axes):
+        return f"{min(cell.lengths)} epochs against {min(reference.lengths)}"
     return ""
 
 
-def compared(own: Measured, other: Measured, quantity: str) -> Estimate | None:
+def compared(cell: Measured, reference: Measured, quantity: str) -> Estimate | None:
     """Return a quantity of a configuration minus that of the other; None as for `effect_on`."""
-    effect = effect_on(quantity, [(own, other)])
+    effect = effect_on(quantity, [(cell, reference)])
     return effect.mean if effect else None
 
 
@@ -75,8 +75,8 @@ def as_ratio(estimate: Estimate, runs: tuple[int, int] = (1, 1)) -> Ratio:
 def scaled(number: AnySummary, factor: float) -> AnySummary:
     """Return a number with its intervals, multiplied by a known factor."""
     names = ("value", "low", "high", "these_low", "these_high")
-    known = {name: end for name in names if (end := getattr(number, name, None)) is not None}
-    return replace(number, **{name: end * factor for name, end in known.items()})
+    present = {name: end for name in names if (end := getattr(number, name, None)) is not None}
+    return replace(number, **{name: end * factor for name, end in present.items()})
 
 
 def priced(seconds: Summary | None, per_hour: float | None) -> Summary | None:
@@ -84,10 +84,10 @@ def priced(seconds: Summary | None, per_hour: float | None) -> Summary | None:
     return None if seconds is None or per_hour is None else scaled(seconds, per_hour / 3600)
 
 
-def cost_ratio(own: Measured, other: Measured, quantity: str = TIME, factor: float = 1.0) -> Ratio | None:
+def cost_ratio(cell: Measured, reference: Measured, quantity: str = TIME, factor: float = 1.0) -> Ratio | None:
     """Return the cost of the other ÷ the own; None if one is not known."""
-    effect = shown_effect(quantity, [(other, own)])
-    runs = len(own.samples(quantity)), len(other.samples(quantity))
+    effect = shown_effect(quantity, [(reference, cell)])
+    runs = len(cell.samples(quantity)), len(reference.samples(quantity))
     return scaled(as_ratio(effect.mean, runs), factor) if effect else None
 
 
@@ -98,10 +98,10 @@ def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int]) -> Dif
     return Difference(estimate.value, low, high, *runs, estimate.paired, is_equal)
 
 
-def quality_difference(own: Measured, other: Measured, metric: str) -> Difference | None:
+def quality_difference(cell: Measured, reference: Measured, metric: str) -> Difference | None:
     """Return the metric of a configuration minus that of the other; None if a side does not have it."""
-    effect = shown_effect(metric, [(own, other)])
-    runs = len(own.samples(metric)), len(other.samples(metric))
+    effect = shown_effect(metric, [(cell, reference)])
+    runs = len(cell.samples(metric)), len(reference.samples(metric))
     return as_difference(effect.mean, metric, runs) if effect else None
 
 
@@ -110,7 +110,7 @@ def cost_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summary 
     summary = quality_summary(samples, rounding)
     if summary is None:
         return None
-    low, high = (None if each is None else _exp(each) for each in (summary.low, summary.high))
+    low, high = (None if end is None else _exp(end) for end in (summary.low, summary.high))
     return Summary(_exp(summary.value), low, high, summary.runs)
 
 
@@ -118,7 +118,7 @@ def quality_summary(samples: tuple[Sample, ...], rounding: float = 0.0) -> Summa
     """Return the mean of numbers of runs; None without runs."""
     if not samples:
         return None
-    estimate = mean([each.value for each in samples], rounding)
+    estimate = mean([sample.value for sample in samples], rounding)
     low, high = estimate.interval() or (None, None)
     return Summary(estimate.value, low, high, len(samples))
 

@@ -48,19 +48,19 @@ class Reproduction:
 def reproduction(history: GridHistory) -> Reproduction | None:
     """Compare what ran here with what was imported; None if either is missing, or has no configuration of the other."""
     requests: dict[str, GridRequest] = {}
-    own = known_id(history.folder.parent)
+    own_id = known_id(history.folder.parent)
     for execution in history.executions:
         if request := GridRequest.from_json(execution.request):
-            requests[HERE if execution.origin == own else IMPORTED] = request
+            requests[HERE if execution.origin == own_id else IMPORTED] = request
     if len(requests) < 2:
         return None
     runs: dict[str, list[Run]] = {IMPORTED: [], HERE: []}
     for run in history.attempts.values():
-        runs[HERE if run.origin == own else IMPORTED].append(run)
+        runs[HERE if run.origin == own_id else IMPORTED].append(run)
     sources = [(name, (runs[name], requests[name])) for name in (IMPORTED, HERE)]
     attempts, request = as_one_grid(VERSION_AXIS, sources)
     measured, _ = measure_all(attempts, replace(request, rule=None, first_look=0, these_machines=True))
-    measured = [replace(each, job="", candidates={}) for each in measured]
+    measured = [replace(cell, job="", candidates={}) for cell in measured]
     sets = Matching(measured, {VERSION_AXIS: IMPORTED}).sets(VERSION_AXIS, HERE, IMPORTED)
     pairs = [(measured[imported], measured[here]) for here, imported in sets]
     pairs = [(base, new) for base, new in pairs if base.completed and new.completed]
@@ -105,26 +105,26 @@ def imported_runs(history: GridHistory, planned: Iterable[Run], folder: str) -> 
         planned: a run of each configuration that can run here, with its cell.
         folder: that of their code.
     """
-    own = known_id(history.folder.parent)
-    last = next((each for each in reversed(history.executions) if each.origin != own), None)
+    own_id = known_id(history.folder.parent)
+    last = next((execution for execution in reversed(history.executions) if execution.origin != own_id), None)
     runs = [run for run in history.attempts.values() if run.status == TrialStatus.COMPLETED]
-    if last is None or not runs or any(run.origin == own for run in runs):
+    if last is None or not runs or any(run.origin == own_id for run in runs):
         return None
     cells = [[Run(cell=run.cell) for run in side] for side in (runs, planned)]
-    software = [_software(each) for each in (last.made_with, made_with(folder))]
+    software = [_software(made_of) for made_of in (last.made_with, made_with(folder))]
     names = sorted(name for name in {*software[0], *software[1]} if software[0].get(name) != software[1].get(name))
     changed = [ChangedValue(name, *(tuple(filter(None, [side.get(name)])) for side in software)) for name in names]
     changed = [
-        each for each in changed if each.name != "commit" or (each.base and each.new)
+        value for value in changed if value.name != "commit" or (value.base and value.new)
     ]  # unknown is not different
     differences = (*changed_values(*cells), *(changed if software[0] else ()))
     return Imported(len(runs), _hosts(runs), str(last.made_with.get("commit") or ""), differences)
 
 
-def _software(made: Mapping[str, Any]) -> dict[str, str]:
+def _software(software: Mapping[str, Any]) -> dict[str, str]:
     """The packages that results were made with, by name, and the commit of the code."""
-    packages = dict(str(each).partition("==")[::2] for each in made.get("packages") or ())
-    return {**packages, **({"commit": str(made["commit"])} if made.get("commit") else {})}
+    packages = dict(str(package).partition("==")[::2] for package in software.get("packages") or ())
+    return {**packages, **({"commit": str(software["commit"])} if software.get("commit") else {})}
 
 
 def _hosts(runs: Sequence[Run]) -> tuple[str, ...]:

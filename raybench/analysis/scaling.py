@@ -27,25 +27,30 @@ NOUNS = {"threads": "thread", "cpus": "core", "cores": "core", "gpus": "GPU", "n
 
 def scalings(measured: Sequence[Measured], matching: Matching, effects: Sequence[Effect]) -> list[Scaling]:
     """Return how the speed grows along each axis that is an amount of hardware and has an effect."""
-    made = []
-    for axis in dict.fromkeys(each.axis for each in effects if each.efficiency):
+    curves = []
+    for axis in dict.fromkeys(effect.axis for effect in effects if effect.efficiency):
         growths, runs = [], []  # of the amount and of the batch, by matched set
         sets: dict[int, dict[float, Sequence[Sample]]] = {}
-        for row in (each for each in effects if each.axis == axis):
+        for row in (effect for effect in effects if effect.axis == axis):
             for pair in matching.sets(axis, row.value, row.other):
                 times = sets.setdefault(pair[1], {float(row.other): measured[pair[1]].times})
                 times[float(row.value)] = measured[pair[0]].times
                 sides = [measured[index].completed for index in pair]
-                own, other = map(_batch, sides)
-                growths.append((float(row.value) / float(row.other), own / other if own and other else 0.0))
+                batch_size, batch_before = map(_batch, sides)
+                growths.append(
+                    (
+                        float(row.value) / float(row.other),
+                        batch_size / batch_before if batch_size and batch_before else 0.0,
+                    )
+                )
                 runs += [run for side in sides for run in side]
         is_strong = all(_is_same(batch, 1.0) for _, batch in growths)
         is_weak = all(_is_same(batch, amount) for amount, batch in growths)
         kind = "" if CORES.fullmatch(short_name(axis)) else "strong" if is_strong else "weak" if is_weak else ""
-        varies = kind == "weak" or any(each.varies for each in effects if each.axis == axis)
+        varies = kind == "weak" or any(effect.varies for effect in effects if effect.axis == axis)
         serial = None if varies else serial_share(list(sets.values()))
-        made.append(Scaling(axis, _noun(axis, runs), kind, serial))
-    return made
+        curves.append(Scaling(axis, _noun(axis, runs), kind, serial))
+    return curves
 
 
 def serial_share(sets: Sequence[Mapping[float, Sequence[Sample]]]) -> Summary | None:
@@ -57,16 +62,19 @@ def serial_share(sets: Sequence[Mapping[float, Sequence[Sample]]]) -> Summary | 
     Args:
         sets: logs of times by amount, for each matched set of configurations.
     """
-    runs = [run for times in sets for own in times.values() for run in own]
+    runs = [run for times in sets for samples in times.values() for run in samples]
     amounts = sorted(set.intersection(*(set(times) for times in sets)))
-    logs = [[{run.repeat: run.value for run in times[each]} for times in sets] for each in amounts]
-    repeats = sorted(set.intersection(*(set(own) for of_amount in logs for own in of_amount)))
+    logs = [[{run.repeat: run.value for run in times[amount]} for times in sets] for amount in amounts]
+    repeats = sorted(set.intersection(*(set(by_repeat) for of_amount in logs for by_repeat in of_amount)))
     if len(amounts) < LEAST_AMOUNTS or len(repeats) < 2 or len({run.host for run in runs}) > 1:
         return None
-    times = np.exp([[fmean(own[repeat] for own in of_amount) for of_amount in logs] for repeat in repeats])
+    times = np.exp([[fmean(by_repeat[repeat] for by_repeat in of_amount) for of_amount in logs] for repeat in repeats])
     terms = np.stack([np.ones(len(amounts)), 1 / np.array(amounts)], axis=1)
-    parts = [np.linalg.lstsq(terms / own[:, None], np.ones(len(own)), rcond=None)[0] for own in times]
-    misfits = [terms @ fitted / own - 1 for fitted, own in zip(parts, times, strict=True)]
+    parts = [
+        np.linalg.lstsq(terms / times_of_repeat[:, None], np.ones(len(times_of_repeat)), rcond=None)[0]
+        for times_of_repeat in times
+    ]
+    misfits = [terms @ fitted / times_of_repeat - 1 for fitted, times_of_repeat in zip(parts, times, strict=True)]
     if np.abs(np.mean(misfits, axis=0)).max() > LARGEST_MISFIT:
         return None
     estimate = at_every_look(mean([float(fitted[0] / fitted.sum()) for fitted in parts]), runs[0].stopping)

@@ -50,12 +50,12 @@ def expected(tries: Sequence[Try], quantity: str = TIME_TO_TARGET, comparisons: 
     With success probability p, a success costs its own time plus (1 − p)/p misses on average. The interval combines
     Wilson's of p and Student's of the time of a success by their distances on the log scale (MOVER).
     """
-    costs = [(each.reached, *each.cost(quantity)) for each in tries]
-    successes = [own for reached, own, _ in costs if reached and own]
-    misses = [own for reached, own, _ in costs if not reached and own]
-    if not successes or any(own is None for _, own, _ in costs):
+    costs = [(target_run.reached, *target_run.cost(quantity)) for target_run in tries]
+    successes = [cost for reached, cost, _ in costs if reached and cost]
+    misses = [cost for reached, cost, _ in costs if not reached and cost]
+    if not successes or any(cost is None for _, cost, _ in costs):
         return None
-    miss = fmean(misses) if misses else max(whole or 0.0 for _, _, whole in costs)
+    miss = fmean(misses) if misses else max(full_cost or 0.0 for _, _, full_cost in costs)
     reached, tried = len(successes), len(tries)
     result = Expected(0.0, None, None, tried, geometric_mean(successes), miss, reached)
     value = result.with_probability(reached / tried)
@@ -63,9 +63,9 @@ def expected(tries: Sequence[Try], quantity: str = TIME_TO_TARGET, comparisons: 
     ends = intervals.mean(list(map(math.log, successes))).interval(1 / comparisons)
     if tried < 2 or (ends is None and reached == tried):
         return result
-    rounding = max(each.rounding for each in tries) / reached
-    known = intervals.quantile(math.inf, 1 - intervals.ALPHA / (2 * comparisons)) * math.sqrt(rounding)
-    half = math.hypot((ends[1] - ends[0]) / 2 if ends else 0.0, known)
+    rounding = max(target_run.rounding for target_run in tries) / reached
+    end_error = intervals.quantile(math.inf, 1 - intervals.ALPHA / (2 * comparisons)) * math.sqrt(rounding)
+    half = math.hypot((ends[1] - ends[0]) / 2 if ends else 0.0, end_error)
     least, most = wilson(reached, tried, comparisons * FEW_MISSES)
     below = math.hypot(math.log(value / result.with_probability(most)), half)
     above = math.hypot(math.log(result.with_probability(least) / value), half)
@@ -73,29 +73,31 @@ def expected(tries: Sequence[Try], quantity: str = TIME_TO_TARGET, comparisons: 
     return replace(result, low=value * math.exp(-below), high=high, high_with_misses=value * math.exp(above))
 
 
-def target_ratio(own: Measured, other: Measured, quantity: str = TIME_TO_TARGET, factor: float = 1.0) -> Ratio | None:
+def target_ratio(
+    cell: Measured, reference: Measured, quantity: str = TIME_TO_TARGET, factor: float = 1.0
+) -> Ratio | None:
     """Return the expected cost of the other to the target ÷ the own, times a factor; None if one never reached it.
 
     If all runs reached it, it is the ratio of times of successes, which stands if no run misses: it counts as a
     difference only if it also holds with the success probabilities at the ends of their intervals, or with many runs.
     """
-    comparisons = own.candidates[quantity].comparisons if own.candidates else 1
-    first, second = (expected(each.tries, quantity, comparisons) for each in (own, other))
+    comparisons = cell.candidates[quantity].comparisons if cell.candidates else 1
+    first, second = (expected(side.tries, quantity, comparisons) for side in (cell, reference))
     if first is None or second is None:
         return None
-    ratio = cost_ratio(own, other, quantity, factor)  # None without a repeat that both have
+    ratio = cost_ratio(cell, reference, quantity, factor)  # None without a repeat that both have
     if ratio and first.reached == first.runs and second.reached == second.runs:
         return replace(ratio, holds_if_no_miss=not _holds_with_misses(ratio, first, second))
     value = second.value / first.value * factor
-    ratio = Ratio(value, None, None, len(own.tries), len(other.tries))
+    ratio = Ratio(value, None, None, len(cell.tries), len(reference.tries))
     highs = first.high_with_misses, second.high_with_misses
     if first.low is None or second.low is None or highs[0] is None or highs[1] is None:
         return ratio
     below = math.hypot(math.log(highs[0] / first.value), math.log(second.value / second.low))
     above = math.hypot(math.log(first.value / first.low), math.log(highs[1] / second.value))
-    extra = allowance(own, other, quantity), 0.0
-    low, these_low = (value * math.exp(-math.hypot(below, each)) for each in extra)
-    high, these_high = (value * math.exp(math.hypot(above, each)) for each in extra)
+    extra = allowance(cell, reference, quantity), 0.0
+    low, these_low = (value * math.exp(-math.hypot(below, extra_half)) for extra_half in extra)
+    high, these_high = (value * math.exp(math.hypot(above, extra_half)) for extra_half in extra)
     ratio = replace(ratio, low=low, high=high)
     return replace(ratio, these_low=these_low, these_high=these_high) if extra[0] else ratio
 
@@ -104,5 +106,5 @@ def _holds_with_misses(ratio: Ratio, first: Expected, second: Expected) -> bool:
     """Return whether a difference holds with the probabilities of success at the ends of their intervals."""
     if ratio.low is None or ratio.high is None or min(first.runs, second.runs) >= MANY_RUNS:
         return True
-    slower = [each.with_probability(wilson(each.reached, each.runs)[0]) / each.success for each in (first, second)]
+    slower = [side.with_probability(wilson(side.reached, side.runs)[0]) / side.success for side in (first, second)]
     return ratio.low / slower[0] > 1 or ratio.high * slower[1] < 1

@@ -16,8 +16,8 @@ from raybench.results.run_table import price_of
 def trade_offs(configurations: Sequence[Measured], metric: str, workloads: Mapping[str, str]) -> list[TradeOff]:
     """Return the trade-off of each job of which several configurations have a price."""
     curves = []
-    for job in dict.fromkeys(each.job for each in configurations):
-        by = {each.criterion: each for each in scales([each for each in configurations if each.job == job])}
+    for job in dict.fromkeys(cell.job for cell in configurations):
+        by = {scale.criterion: scale for scale in scales([cell for cell in configurations if cell.job == job])}
         time, price = by.get(Criterion.FIRST_TO_TARGET) or by.get(Criterion.FASTEST), by.get(Criterion.CHEAPEST)
         if time and price:
             trade_off = _Curve(configurations, time, price, metric).trade_off()
@@ -37,11 +37,11 @@ def choices(
 ) -> list[Within]:
     """Return the choice of each workload within a deadline and what a run may cost, by the means of runs."""
     jobs: dict[tuple[str, str], list[Configuration]] = {}
-    for each in configurations:
-        jobs.setdefault((each.workload, str(each.axes.get("data_set") or "")), []).append(each)
+    for cell in configurations:
+        jobs.setdefault((cell.workload, str(cell.axes.get("data_set") or "")), []).append(cell)
     within = []
     for job, rows in jobs.items():
-        costs = {each.index: (seconds, price) for each in rows for seconds, price in [run_costs(each)] if seconds}
+        costs = {row.index: (seconds, price) for row in rows for seconds, price in [run_costs(row)] if seconds}
         if math.isfinite(spend_at_most):
             costs = {index: cost for index, cost in costs.items() if cost[1] is not None}
         if not costs:
@@ -59,9 +59,9 @@ def choices(
         if not inside:
             within.append(Within(None, nearest, workload=name))
             continue
-        choice = next(each for each in rows if each.index == inside[0])
+        choice = next(row for row in rows if row.index == inside[0])
         seconds_of = [run.to_target_s if choice.to_target else run.total_s for run in choice.runs]
-        runs = [each for each in seconds_of if each and excess(each, price_of(each, choice.price_per_hour)) <= 1]
+        runs = [run_s for run_s in seconds_of if run_s and excess(run_s, price_of(run_s, choice.price_per_hour)) <= 1]
         count = choice.to_target.tried if choice.to_target else len(seconds_of)
         within.append(Within(choice.index, nearest, len(inside), len(runs), count, name))
     return within
@@ -91,33 +91,35 @@ class _Curve:
                 steps[-1] = replace(last, as_fast=(*last.as_fast, index))
             else:
                 steps.append(self._step(index, last.configuration))
-        others = [index for index in self.order if all(index != each.configuration for each in steps)]
-        beaten = {index: winner for index in others if (winner := self._winner(index)) is not None}
+        beaten_or_slower = [index for index in self.order if all(index != step.configuration for step in steps)]
+        beaten = {index: winner for index in beaten_or_slower if (winner := self._winner(index)) is not None}
         pair = self._ratio(self.time, fastest, cheapest), self._ratio(self.price, cheapest, fastest)
         return TradeOff(tuple(steps), cheapest, fastest, *pair, beaten, self.holds_if_no_miss)
 
-    def _step(self, index: int, other: int | None) -> Step:
-        if other is None:
+    def _step(self, index: int, cheaper: int | None) -> Step:
+        if cheaper is None:
             return Step(index)
-        own, before = self.configurations[index], self.configurations[other]
-        quality = quality_difference(own, before, self.metric) if self.metric else None
-        return Step(index, other, self._ratio(self.time, index, other), self._ratio(self.price, index, other), quality)
+        cell, before = self.configurations[index], self.configurations[cheaper]
+        quality = quality_difference(cell, before, self.metric) if self.metric else None
+        return Step(
+            index, cheaper, self._ratio(self.time, index, cheaper), self._ratio(self.price, index, cheaper), quality
+        )
 
     def _winner(self, index: int) -> int | None:
         """Return the configuration that is shown to be faster and cheaper; None if none is."""
-        for other in self.front:
-            speed, cost = self._ratio(self.time, other, index), self._ratio(self.price, other, index)
-            is_cheaper = cost.is_better if cost else self.price.costs[other] < self.price.costs[index]
+        for winner in self.front:
+            speed, cost = self._ratio(self.time, winner, index), self._ratio(self.price, winner, index)
+            is_cheaper = cost.is_better if cost else self.price.costs[winner] < self.price.costs[index]
             if speed and speed.is_better and is_cheaper:
                 self.holds_if_no_miss |= speed.holds_if_no_miss
-                return other
+                return winner
         return None
 
-    def _ratio(self, scale: Scale, own: int, other: int) -> Ratio | None:
+    def _ratio(self, scale: Scale, index: int, reference: int) -> Ratio | None:
         """Return how much better a configuration is than the other; None if either is free, or is the other."""
-        if own == other or (scale is self.price and 0 in (scale.costs[own], scale.costs[other])):
+        if index == reference or (scale is self.price and 0 in (scale.costs[index], scale.costs[reference])):
             return None
-        ratio = scale.compare(self.configurations[own], self.configurations[other])
+        ratio = scale.compare(self.configurations[index], self.configurations[reference])
         return ratio if isinstance(ratio, Ratio) else None
 
 

@@ -45,33 +45,36 @@ _FOLLOWS_DEVICE = re.compile(
 """Names of what a different device implies, or what does not affect a steady epoch."""
 
 
-def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Iterable[str] = ()) -> Answer:
+def with_trust(view: View, run_findings: Mapping[int, Sequence[Finding]], warnings: Iterable[str] = ()) -> Answer:
     """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
     answer, measured, matching = view.answer, view.measured, view.matching
     compares_devices = "device" in matching.axes
-    shifts = [_shifts(each, found, compares_devices) for each in measured]
+    shifts = [_shifts(cell, run_findings, compares_devices) for cell in measured]
     statements, rows = list(_statements(answer, matching)), answer.configurations
     found_cautions: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
     notes: list[Caution] = []
     # A configuration that is compared with nothing has its time alone, which any caution could change.
-    compared = [(each.index, each.reference) for each in answer.configurations if each.ratio]
-    alone = {each.index for each in measured}.difference(*compared)
-    for code in dict.fromkeys(code for each in shifts for code in each):
-        concerned = [each for each in answer.configurations if code in shifts[each.index]]
-        doubts = [(each, each.doubt(code, shifts)) for each in statements]
-        changed, caution = [each.part for each, doubt in doubts if doubt], _caution(code, measured, found)
-        if not changed and alone.isdisjoint(caution.configurations):
+    compared = [(cell.index, cell.reference) for cell in answer.configurations if cell.ratio]
+    uncompared = {cell.index for cell in measured}.difference(*compared)
+    for code in dict.fromkeys(code for shift in shifts for code in shift):
+        concerned = [cell for cell in answer.configurations if code in shifts[cell.index]]
+        doubts = [(statement, statement.doubt(code, shifts)) for statement in statements]
+        changed, caution = (
+            [statement.part for statement, doubt in doubts if doubt],
+            _caution(code, measured, run_findings),
+        )
+        if not changed and uncompared.isdisjoint(caution.configurations):
             notes.append(caution)
             continue
-        turns = any(doubt == 2 and isinstance(each.part, Best) for each, doubt in doubts)
+        turns = any(doubt == 2 and isinstance(statement.part, Best) for statement, doubt in doubts)
         # A ratio to a reference is concerned by its cautions, too.
         found_cautions.append(
-            (replace(caution, could_change_best=turns), {id(each) for each in (*concerned, *changed)})
+            (replace(caution, could_change_best=turns), {id(part) for part in (*concerned, *changed)})
         )
     further = (Caution("warning", text.rstrip(".")) for text in warnings)
-    criteria = {criterion for each in answer.best for criterion in each.ratios}
+    criteria = {criterion for best in answer.best for criterion in best.ratios}
     words = {id(best): view.words(best.configuration, best.other) for best in answer.best if best.other is not None}
-    for caution in (*further, *_of_grid(view), *view.cautions(), *_notes(measured, found)):
+    for caution in (*further, *_of_grid(view), *view.cautions(), *_notes(measured, run_findings)):
         about, decides = _about(caution.code), bool(criteria & DECIDED_BY.get(_about(caution.code), set()))
         if about == "quality" or (about == "energy" and decides):
             turns = caution.could_change_best or (decides and caution.code in kinds())
@@ -81,11 +84,12 @@ def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Ite
             continue
         # What concerns both sides of a comparison alike needs no mark.
         parts = {
-            id(each.part)
-            for each in statements
-            if any(each.ratios)
+            id(statement.part)
+            for statement in statements
+            if any(statement.ratios)
             and any(
-                None not in pair and _concerns(caution, [rows[index or 0] for index in pair]) for pair in each.pairs
+                None not in pair and _concerns(caution, [rows[index or 0] for index in pair])
+                for pair in statement.pairs
             )
         }
         found_cautions.append((caution, parts))
@@ -96,27 +100,27 @@ def with_trust(view: View, found: Mapping[int, Sequence[Finding]], warnings: Ite
         marks |= {part: (*marks.get(part, ()), letter) for part in parts}
     level = TrustLevel.CAUTIONS if any(words.values()) else TrustLevel.CLEAR
     if cautions:
-        is_open = any(each.is_open for each in answer.best if each.other is not None)
-        concerns_times = any(_about(each.code) == "times" for each in cautions)
-        is_doubtful = (is_open and concerns_times) or any(each.could_change_best for each in cautions)
+        is_open = any(best.is_open for best in answer.best if best.other is not None)
+        concerns_times = any(_about(caution.code) == "times" for caution in cautions)
+        is_doubtful = (is_open and concerns_times) or any(caution.could_change_best for caution in cautions)
         level = TrustLevel.DOUBTFUL if is_doubtful else TrustLevel.CAUTIONS
     return replace(
         answer,
-        configurations=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.configurations),
+        configurations=tuple(replace(cell, cautions=marks.get(id(cell), ())) for cell in answer.configurations),
         best=tuple(
             replace(best, cautions=marks.get(id(best), ()), words=words.get(id(best), ())) for best in answer.best
         ),
-        effects=tuple(replace(each, cautions=marks.get(id(each), ())) for each in answer.effects),
+        effects=tuple(replace(effect, cautions=marks.get(id(effect), ())) for effect in answer.effects),
         trust=Trust(level, tuple(cautions), tuple(notes)),
     )
 
 
 def _concerns(caution: Caution, pair: Sequence[Configuration]) -> bool:
     """Return whether a caution concerns the comparison of two configurations."""
-    own, other = pair
+    cell, reference = pair
     if caution.axes:
-        return any(own.axes.get(axis) != other.axes.get(axis) for axis in caution.axes)
-    return (own.index in caution.configurations) != (other.index in caution.configurations)
+        return any(cell.axes.get(axis) != reference.axes.get(axis) for axis in caution.axes)
+    return (cell.index in caution.configurations) != (reference.index in caution.configurations)
 
 
 def _about(code: str) -> str:
@@ -132,10 +136,12 @@ _Shifts = Sequence[Mapping[str, float]]
 """By configuration and code: how much its log time may be too long; infinite if not known."""
 
 
-def _shifts(measured: Measured, found: Mapping[int, Sequence[Finding]], compares_devices: bool) -> Mapping[str, float]:
+def _shifts(
+    measured: Measured, run_findings: Mapping[int, Sequence[Finding]], compares_devices: bool
+) -> Mapping[str, float]:
     """Return by how much cautions may have changed the mean log time of a configuration."""
     shifts: dict[str, float] = {}
-    for finding in (each for run in measured.completed for each in found.get(id(run), ())):
+    for finding in (finding_of_run for run in measured.completed for finding_of_run in run_findings.get(id(run), ())):
         kind = kinds()[finding.code]
         if kind.caution and kind.about == "times" and (compares_devices or not kind.of_hardware):
             long = math.inf if finding.too_long is None else math.log1p(finding.too_long) / len(measured.completed)
@@ -154,19 +160,19 @@ class _Statement:
     def doubt(self, code: str, shifts: _Shifts) -> int:
         """Return 2 if a caution could change the verdict on a ratio, 1 if its size by `LARGE_CHANGE`, else 0."""
         sides = zip(*self.pairs, strict=True)
-        of_sides = [[0.0 if each is None else shifts[each].get(code, 0.0) for each in side] for side in sides]
+        of_sides = [[0.0 if index is None else shifts[index].get(code, 0.0) for index in side] for side in sides]
         # Its estimates for each side alone: those of both may not be wrong alike.
         errors = [sign * fmean(side) for sign, side in zip((1, -1), of_sides, strict=False)]
         ratios = [ratio for ratio in self.ratios if ratio]
-        if any(_verdict(each, error) != _verdict(each) for each in ratios for error in errors):
+        if any(_verdict(ratio, error) != _verdict(ratio) for ratio in ratios for error in errors):
             return 2
         return int(bool(ratios) and max(map(abs, errors), default=0.0) > math.log(LARGE_CHANGE))
 
 
 def _statements(answer: Answer, matching: Matching) -> Iterator[_Statement]:
     """Yield the parts of an answer that have ratios."""
-    for each in answer.configurations:
-        yield _Statement(each, [each.ratio], [(each.index, each.reference)])
+    for cell in answer.configurations:
+        yield _Statement(cell, [cell.ratio], [(cell.index, cell.reference)])
     for best in answer.best:
         # By how much a different speed changes the quality at a budget is not known: any large change could.
         ratios = [Ratio(1.0)] if Criterion.QUALITY in best.ratios else list(best.ratios.values())
@@ -189,29 +195,32 @@ def _verdict(ratio: Ratio, shift: float = 0.0) -> int:
     return int(low * factor > 1) - int(high * factor < 1)
 
 
-def _caution(code: str, measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]]) -> Caution:
+def _caution(code: str, measured: Sequence[Measured], run_findings: Mapping[int, Sequence[Finding]]) -> Caution:
     """Return a kind of finding, described by its worst run."""
-    all_runs = [(each.index, found.get(id(run), ())) for each in measured for run in each.completed]
-    concerned = [index for index, findings in all_runs if any(each.code == code for each in findings)]
-    worst = max((each for _, own in all_runs for each in own if each.code == code), key=lambda each: each.degree)
+    all_runs = [(cell.index, run_findings.get(id(run), ())) for cell in measured for run in cell.completed]
+    concerned = [index for index, findings in all_runs if any(finding.code == code for finding in findings)]
+    worst = max(
+        (finding for _, findings in all_runs for finding in findings if finding.code == code),
+        key=lambda finding: finding.degree,
+    )
     text = worst.text.replace("the run", "the worst run", 1) if len(concerned) > 1 else worst.text
     indices = tuple(dict.fromkeys(concerned))
     return Caution(code, text, worst.remedy, "", len(concerned), len(all_runs), indices, too_long=worst.too_long)
 
 
-def _notes(measured: Sequence[Measured], found: Mapping[int, Sequence[Finding]]) -> Iterator[Caution]:
+def _notes(measured: Sequence[Measured], run_findings: Mapping[int, Sequence[Finding]]) -> Iterator[Caution]:
     """Yield findings that change no time, warnings of runs, and reasons why energy was not measured."""
-    runs = [run for each in measured for run in each.completed]
-    for code in dict.fromkeys(each.code for run in runs for each in found.get(id(run), ())):
+    runs = [run for cell in measured for run in cell.completed]
+    for code in dict.fromkeys(finding.code for run in runs for finding in run_findings.get(id(run), ())):
         if not kinds()[code].caution or kinds()[code].about != "times":
-            yield _caution(code, measured, found)
-    attempts = [run for each in measured for run in each.attempts]
+            yield _caution(code, measured, run_findings)
+    attempts = [run for cell in measured for run in cell.attempts]
     missing = [("metric_missing", text) for run in attempts for text in run.unmatched]
     warnings = Counter([*missing, *(("warning", text) for run in attempts for text in run.warnings)])
     for (code, text), count in warnings.items():
         yield Caution(code, text.rstrip("."), runs=count, of_runs=len(attempts))
     without = [run for run in runs if run.energy_j is None]
-    if without and any(each.energies for each in measured):
+    if without and any(cell.energies for cell in measured):
         reasons = [reason for run in without for reason in run.unmetered]
         why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
         yield Caution("energy_missing", f"energy was not measured{why}", runs=len(without), of_runs=len(runs))
@@ -221,7 +230,7 @@ def _of_grid(view: View) -> Iterator[Caution]:
     """Yield cautions and notes that follow from several configurations."""
     answer, measured, matching = view.answer, view.measured, view.matching
     rows, unit, timed, runs = view.rows, answer.unit, view.timed, view.runs
-    single = [each.index for each in timed if len(each.times) == 1]
+    single = [cell.index for cell in timed if len(cell.times) == 1]
     if single and len(timed) > 1 and not is_smoke(answer.grid):
         every = "one run each" if len(single) == len(timed) else f"one run of {view.names(single)}"
         is_asked = all(rows[index].planned > 1 for index in single)
@@ -235,9 +244,9 @@ def _of_grid(view: View) -> Iterator[Caution]:
     untimed = [(index, run) for index, run in runs if timed and run.epochs and not seconds_per_unit(run, unit)]
     unknown = "the work of their epochs is unknown, and that of others known"
     for why, remedy in ((unknown, f"count `{unit.counted or 'examples'}` in every run"), ("their epochs took 0 s", "")):
-        if found := [index for index, run in untimed if bool(run.steady_s) == (why is unknown)]:
-            text = f"runs of {view.names(found)} are not compared, since {why}"
-            yield replace(concerning(found, text, remedy, code="not_compared"), runs=len(found), of_runs=len(runs))
+        if indices := [index for index, run in untimed if bool(run.steady_s) == (why is unknown)]:
+            text = f"runs of {view.names(indices)} are not compared, since {why}"
+            yield replace(concerning(indices, text, remedy, code="not_compared"), runs=len(indices), of_runs=len(runs))
     if warm := [index for index, run in runs if run.is_timed_by_warmup]:
         text = "the times are of warm-up epochs, because there is no later one"
         remedy = "train for longer, so that epochs follow the warm-up"
@@ -246,10 +255,10 @@ def _of_grid(view: View) -> Iterator[Caution]:
     if lost := [(index, name) for index, name, value in ends if not math.isfinite(value)]:
         metrics = join_words(sorted({name for _, name in lost}))
         text = f"the last {metrics} of a run is not a number, and does not count"
-        decides = any(Criterion.QUALITY in each.ratios for each in answer.best)
+        decides = any(Criterion.QUALITY in best.ratios for best in answer.best)
         yield concerning((index for index, _ in lost), text, "", decides, "metric_not_a_number")
-    equal = [q for each in answer.best if (q := each.quality) and q.is_equal and not q.is_significant]
-    if few := min((min(each.runs, each.other_runs) for each in equal), default=0):
+    equal = [q for best in answer.best if (q := best.quality) and q.is_equal and not q.is_significant]
+    if few := min((min(difference.runs, difference.other_runs) for difference in equal), default=0):
         # Of a larger fraction of runs, at least one would have been seen in 95% of cases.
         unseen = f"up to {100 * (1 - 0.05 ** (1 / few)):.0f}% of runs"
         text = f"{few} runs each are too few to see rare failures of training: they could be {unseen}"
@@ -263,25 +272,25 @@ def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured
     """Yield settings, software, machines and data in which a configuration differs from its reference."""
     differences: dict[tuple[str, ...], list[int]] = {}
     settings: set[str] = set()
-    for row in (each for each in rows if each.reference is not None and not each.is_reference):
+    for row in (row for row in rows if row.reference is not None and not row.is_reference):
         texts = []
-        for each in changed_values(measured[row.reference or 0].completed, measured[row.index].completed):
-            is_varied = row.axes.keys() & {each.name, *each.name.split(".")}
-            if each.base and each.new and not is_varied and not _FOLLOWS_DEVICE.fullmatch(each.name):
-                name = each.name if each.name.isupper() else each.name.rpartition(".")[2].replace("_", " ")
-                texts.append(f"{name} {', '.join(each.new)} instead of {', '.join(each.base)}")
-                if each.name.startswith(("settings.", PARAM)):
+        for change in changed_values(measured[row.reference or 0].completed, measured[row.index].completed):
+            is_varied = row.axes.keys() & {change.name, *change.name.split(".")}
+            if change.base and change.new and not is_varied and not _FOLLOWS_DEVICE.fullmatch(change.name):
+                name = change.name if change.name.isupper() else change.name.rpartition(".")[2].replace("_", " ")
+                texts.append(f"{name} {', '.join(change.new)} instead of {', '.join(change.base)}")
+                if change.name.startswith(("settings.", PARAM)):
                     settings.add(texts[-1])
         if texts:
             differences.setdefault(tuple(texts), []).append(row.index)
-    for listed, indices in differences.items():
+    for changes, indices in differences.items():
         one = len(indices) == 1
         who = (
             f"configuration {rows[indices[0]].label} also differs"
             if one
             else f"{len(indices)} configurations also differ"
         )
-        text = f"{who} from {'its reference' if one else 'their references'} in {names_text(listed)}"
+        text = f"{who} from {'its reference' if one else 'their references'} in {names_text(changes)}"
         # Settings of training, and this variable, can change a time by a multiple.
-        decides = any(each in settings or each.startswith("OMP_WAIT_POLICY") for each in listed)
+        decides = any(text in settings or text.startswith("OMP_WAIT_POLICY") for text in changes)
         yield concerning(indices, text, "run all with one value" if decides else "", decides, "other_conditions")

@@ -63,11 +63,11 @@ def _compared(
 ) -> Iterator[tuple[Measured, Measured]]:
     """Yield each configuration with the one that it is compared with; of versions, the new one with the others."""
     if not request.limits:
-        for own, reference in zip(measured, matching.references, strict=True):
-            if reference not in (None, own.index):
-                yield own, measured[reference or 0]
+        for cell, reference in zip(measured, matching.references, strict=True):
+            if reference not in (None, cell.index):
+                yield cell, measured[reference or 0]
         return
-    by_axes = Matching([replace(each, job="") for each in measured], {VERSION_AXIS: BASE})
+    by_axes = Matching([replace(cell, job="") for cell in measured], {VERSION_AXIS: BASE})
     for version in (BASE, ANCHOR):
         yield from ((measured[new], measured[base]) for new, base in by_axes.sets(VERSION_AXIS, NEW, version))
 
@@ -79,29 +79,32 @@ def progress(
     rule = request.rule
     if rule is None:
         return []
-    found, is_final = [], False
-    for own, other in _compared(measured, matching, request):
-        if request.cells[own.index].skip:
+    comparisons, is_final = [], False
+    for cell, reference in _compared(measured, matching, request):
+        if request.cells[cell.index].skip:
             continue
-        estimate, repeats = compared(own, other, TIME), [{run.repeat for run in each.ended} for each in (own, other)]
+        estimate, repeats = (
+            compared(cell, reference, TIME),
+            [{run.repeat for run in side.ended} for side in (cell, reference)],
+        )
         half, needed, count = estimate.half if estimate else None, None, len(set.intersection(*repeats))
         if estimate and estimate.alone:  # more repeats say nothing about other machines of these models
             estimate = estimate.alone
         narrow = Look(_is_narrow(estimate, rule), rule.at_most)
-        reached, most = is_certain(own, other, request) if is_certain else narrow
+        reached, most = is_certain(cell, reference, request) if is_certain else narrow
         is_final |= reached is Certainty.FINAL and count >= rule.at_least
         if estimate and half is not None:
             away = abs(estimate.value)
             margin = max(away, EQUALLY_FAST - away) if rule.until is None else rule.half
             # What is narrow enough and still undecided, as on a busy machine, is not decided by more repeats.
             needed = None if is_certain and _is_narrow(estimate, rule) else estimate.repeats_until(margin, count)
-        label = configuration_label(own.axes, matching.axes) or request.workload
-        cells = request.cells[own.index], request.cells[other.index]
-        most = min(most, *(each.repeats for each in cells))
+        label = configuration_label(cell.axes, matching.axes) or request.workload
+        cells = request.cells[cell.index], request.cells[reference.index]
+        most = min(most, *(cell.repeats for cell in cells))
         ids, own_rule = (cells[0].cell_id, cells[1].cell_id), replace(rule, at_most=most)
         width = None if half is None else math.expm1(half)
-        found.append(Progress(label, ids, count, width, bool(reached), needed, own_rule))
-    return [replace(each, reached=True) for each in found] if is_final else found
+        comparisons.append(Progress(label, ids, count, width, bool(reached), needed, own_rule))
+    return [replace(comparison, reached=True) for comparison in comparisons] if is_final else comparisons
 
 
 def progress_of(attempts: Sequence[Run], request: GridRequest, is_certain: IsCertain | None = None) -> list[Progress]:
@@ -121,11 +124,11 @@ def _race_progress(race: Race, request: GridRequest) -> Iterator[Progress]:
     for index, departure in race.departures.items():
         words = f"left after {plural(departure.repeats, 'repeat')}, {departure.in_words(labels)}"
         yield Progress(labels[index], (cells[index].cell_id,) * 2, departure.repeats, None, True, None, rule, words)
-    leaders = {each.leader for each in race.rivals.values()}
+    leaders = {rival.leader for rival in race.rivals.values()}
     for index in sorted(race.racing - leaders):
         rival = race.rivals.get(index)
-        other = index if rival is None else rival.leader
-        label = labels[index] if rival is None else f"{labels[index]} against {labels[other]}"
+        leader = index if rival is None else rival.leader
+        label = labels[index] if rival is None else f"{labels[index]} against {labels[leader]}"
         half, needed, words = math.inf, None, "not known yet whether it keeps the quality" if rule.max_loss else ""
         if rival and rival.ratio and rival.ratio.low and rival.ratio.high and rule.within:
             words = ""
@@ -134,7 +137,7 @@ def _race_progress(race: Race, request: GridRequest) -> Iterator[Progress]:
             if race.looks > rule.at_least:  # the first interval is far wider than the noise
                 needed = max(race.looks + 1, math.ceil(race.looks * (half / margin) ** 2))
             half = math.expm1(half)
-        ids = cells[index].cell_id, cells[other].cell_id
+        ids = cells[index].cell_id, cells[leader].cell_id
         yield Progress(label, ids, race.looks, half, race.is_over, needed, rule, words)
 
 
@@ -187,15 +190,17 @@ def more_repeats(
             return None
         most = max(most, needed - count)
     chosen = best.configuration, *near
-    seconds, prices = ([getattr(configurations[each], name) for each in chosen] for name in ("total_s", "total_price"))
-    others = [each for each in measured if each.job == first.job and each.times and each.index not in chosen]
+    seconds, prices = (
+        [getattr(configurations[index], name) for index in chosen] for name in ("total_s", "total_price")
+    )
+    undecided = [cell for cell in measured if cell.job == first.job and cell.times and cell.index not in chosen]
     return MoreRepeats(
         chosen,
         most,
         most * len(chosen),
         most * sum(seconds) if None not in seconds else None,
         most * sum(prices) if None not in prices else None,
-        is_rest_decided=bool(others) and not best.unproven and all(len(each.times) > 1 for each in others),
+        is_rest_decided=bool(undecided) and not best.unproven and all(len(cell.times) > 1 for cell in undecided),
     )
 
 
@@ -215,9 +220,9 @@ def needed_repeats(progress: Iterable[Progress], request: GridRequest) -> Mappin
     """
     assert request.rule
     needed = {cell.cell_id: min(request.rule.at_least, cell.repeats) for cell in request.cells}
-    for each in progress:
-        for cell in () if each.is_settled else each.cells:
-            needed[cell] = max(needed[cell], each.rule.look_after(each.tried))
+    for comparison in progress:
+        for cell in () if comparison.is_settled else comparison.cells:
+            needed[cell] = max(needed[cell], comparison.rule.look_after(comparison.tried))
     return needed
 
 
@@ -244,9 +249,11 @@ def notes(
         yield f"{looks}: the intervals are wider, to allow for the repeated looks"
     if request.rule and request.rule.until is not None:
         wide = [
-            f"{each.label} {spread(each.half)} in {each.tried} repeats"
-            for each in progress(measured, matching, request)
-            if each.half is not None and each.half > request.rule.until and each.tried >= request.rule.at_least
+            f"{comparison.label} {spread(comparison.half)} in {comparison.tried} repeats"
+            for comparison in progress(measured, matching, request)
+            if comparison.half is not None
+            and comparison.half > request.rule.until
+            and comparison.tried >= request.rule.at_least
         ]
         if wide:
             yield f"Ratios less certain than ±{percent(request.rule.until)}: {names_text(wide)}"

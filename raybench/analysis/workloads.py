@@ -31,33 +31,35 @@ def over_workloads(
         raise UsageError(f"weights: no workload {unknown}; {nearest(unknown, workloads.values())}")
     speeds: dict[str, dict[str, dict[str, Ratio]]] = {}  # by device and workload, relative to each device
     prices: dict[str, dict[str, Ratio]] = {}
-    first = next((format_value(each.axes["device"]) for each in configurations if "device" in each.axes), None)
+    first = next((format_value(cell.axes["device"]) for cell in configurations if "device" in cell.axes), None)
     criteria = set()
     for job, workload in workloads.items():
-        by_criterion = scales([each for each in configurations if each.job == job], metric)
+        by_criterion = scales([cell for cell in configurations if cell.job == job], metric)
         costs = by_criterion[0].costs if by_criterion else {}
         criteria.add(by_criterion[0].criterion if by_criterion else None)
         best: dict[str, int] = {}
         for index in sorted(costs, key=lambda index: costs[index]):
             best.setdefault(format_value(configurations[index].axes.get("device")), index)
-        price = next((each for each in by_criterion if each.criterion is Criterion.CHEAPEST), None)
+        price = next((criterion for criterion in by_criterion if criterion.criterion is Criterion.CHEAPEST), None)
         for device, index in best.items():
             of_pairs = speeds.setdefault(device, {}).setdefault(workload, {})
-            for other, other_index in best.items():
+            for rival, other_index in best.items():
                 pair = configurations[index], configurations[other_index]
                 ratio = by_criterion[0].compare(*pair) if index != other_index else Ratio(1, 1, 1)
                 if isinstance(ratio, Ratio):
-                    of_pairs[other] = ratio
+                    of_pairs[rival] = ratio
             if price and first in best and {index, best[first]} <= price.costs.keys() and all(price.costs.values()):
                 cost = price.compare(configurations[index], configurations[best[first]])
                 if isinstance(cost, Ratio):
                     prices.setdefault(device, {})[workload] = cost
     names = list(dict.fromkeys(workloads.values()))
-    whole = [device for device, of in speeds.items() if all(first in of.get(name, {}) for name in names)]
-    if len(names) < 2 or len(whole) < 2 or first not in whole or len(criteria) > 1:
+    complete = [
+        device for device, by_workload in speeds.items() if all(first in by_workload.get(name, {}) for name in names)
+    ]
+    if len(names) < 2 or len(complete) < 2 or first not in complete or len(criteria) > 1:
         return []  # times to a target and of a unit of work have no mean
     rows = []
-    for device in whole:
+    for device in complete:
         ratios = {name: speeds[device][name][first] for name in names}
         costs_of = prices.get(device, {})
         mean_cost = weighted_mean(costs_of, weights) if costs_of.keys() == ratios.keys() else None
@@ -81,12 +83,12 @@ def weighted_mean(ratios: Mapping[str, Ratio], weights: Mapping[str, float]) -> 
     def mean(values: Mapping[str, float]) -> float:
         return math.exp(sum(weights.get(name, 1.0) * math.log(value) for name, value in values.items()) / total)
 
-    value = mean({name: each.value for name, each in ratios.items()})
-    runs = min(each.runs for each in ratios.values()), min(each.other_runs for each in ratios.values())
-    if not all(each.has_interval for each in ratios.values()):
+    value = mean({name: ratio.value for name, ratio in ratios.items()})
+    runs = min(ratio.runs for ratio in ratios.values()), min(ratio.other_runs for ratio in ratios.values())
+    if not all(ratio.has_interval for ratio in ratios.values()):
         return Ratio(value, None, None, *runs)
-    low, high = (mean({name: getattr(each, end) for name, each in ratios.items()}) for end in ("low", "high"))
-    return Ratio(value, low, high, *runs, holds_if_no_miss=any(each.holds_if_no_miss for each in ratios.values()))
+    low, high = (mean({name: getattr(ratio, end) for name, ratio in ratios.items()}) for end in ("low", "high"))
+    return Ratio(value, low, high, *runs, holds_if_no_miss=any(ratio.holds_if_no_miss for ratio in ratios.values()))
 
 
 def _is_faster(ratio: Ratio | None) -> bool:

@@ -135,10 +135,10 @@ def of_runs(runs: Iterable[Run]) -> Iterator[Speed]:
             yield Speed(run.machine_name, str(device.model), str(run.cell.framework), precision, threads, rates)
 
 
-def verdicts(speed: Speed, others: Iterable[Speed]) -> Iterator[tuple[str, str, str]]:
+def verdicts(speed: Speed, measurements: Iterable[Speed]) -> Iterator[tuple[str, str, str]]:
     """Yield each rate by name, with its value and what it is compared with the other machines of the model."""
     by_machine: dict[str, dict[str, float]] = {}
-    for measurement in others:
+    for measurement in measurements:
         if measurement.alike == speed.alike and measurement.machine != speed.machine:
             by_machine.setdefault(measurement.machine, {}).update(measurement.rates)
     for name, rate in speed.rates.items():
@@ -148,8 +148,10 @@ def verdicts(speed: Speed, others: Iterable[Speed]) -> Iterator[tuple[str, str, 
             rates, reference = [peak], "the one in raybench's table"
         share = rate / median(rates) - 1 if rates else 0.0
         text = "normal" if abs(share) <= USUAL else f"{100 * abs(share):.0f}% {'below' if share < 0 else 'above'}"
-        said = f"{text}{'' if text == 'normal' else ' ' + reference}" if rates else "no other machine to compare with"
-        yield name, f"{rate / _SCALES[name]:.3g} {UNITS[name]}", said
+        verdict = (
+            f"{text}{'' if text == 'normal' else ' ' + reference}" if rates else "no other machine to compare with"
+        )
+        yield name, f"{rate / _SCALES[name]:.3g} {UNITS[name]}", verdict
 
 
 if __name__ == "__main__":

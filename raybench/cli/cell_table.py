@@ -13,7 +13,7 @@ from raybench.core.text import join_words, plural
 from raybench.devices import hardware_text
 from raybench.planning.plan import plan_warnings
 from raybench.reporting.layout import LABEL, NOTHING, TEXT, Column
-from raybench.reporting.words import budget_text, money_text, seconds_text
+from raybench.reporting.words.numbers import budget_text, money_text, seconds_text
 from raybench.results.run_table import latest, price_of
 
 if TYPE_CHECKING:

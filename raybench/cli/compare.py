@@ -222,7 +222,7 @@ def _run_all(
     from raybench.cli.end_view import can_run, show_ends, show_skipped
     from raybench.cli.live import Display
     from raybench.planning.plan import request_of
-    from raybench.reporting.words import status_sentences
+    from raybench.reporting.words.status import status_sentences
     from raybench.results.grid_request import latest_request
     from raybench.results.machines import as_requested
     from raybench.run import run_grid

@@ -40,7 +40,8 @@ from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
 from raybench.reporting.reproduction import before
-from raybench.reporting.words import metric_name, metric_text, rate_number, seconds_text
+from raybench.reporting.words.numbers import rate_number, seconds_text
+from raybench.reporting.words.quality import metric_name, metric_text
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 from raybench.results.run_table import latest, main_metric

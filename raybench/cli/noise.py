@@ -73,7 +73,7 @@ def command(words: tuple[str, ...], runs: int, options: GridOptions) -> int:
 def noise_lines(floor: NoiseFloor) -> Iterator[str]:
     """Yield what the noise of a configuration is, and what a number of repeats shows in spite of it."""
     from raybench.analysis.noise import REPEATS
-    from raybench.reporting.words import metric_name
+    from raybench.reporting.words.quality import metric_name
 
     if floor.time is None:
         yield "Noise of the time: not known; it takes 3 runs with a time."
@@ -96,7 +96,7 @@ def noise_lines(floor: NoiseFloor) -> Iterator[str]:
 def shown_text(floor: NoiseFloor, repeats: int) -> str:
     """Return the smallest differences that a number of repeats shows: `a change of 2.1% or 0.0009 bpb`."""
     from raybench.core.repeats import percent
-    from raybench.reporting.words import metric_name
+    from raybench.reporting.words.quality import metric_name
 
     parts = [percent(floor.time.shown(repeats)) + " in time"] if floor.time else []
     parts += [f"{noise.shown(repeats):.2g} in {metric_name(name)}" for name, noise in floor.metrics.items()]

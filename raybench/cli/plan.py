@@ -77,7 +77,8 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
     from raybench.planning.plan import make_plan, notes, plan_warnings, request_of, skip_lines
     from raybench.planning.resume import done_on_other_machines, missing_work
     from raybench.reporting.report import json_text
-    from raybench.reporting.words import certainty_sentences, seconds_text
+    from raybench.reporting.words.numbers import seconds_text
+    from raybench.reporting.words.status import certainty_sentences
     from raybench.results.folder import grid_folder
     from raybench.results.grid_request import latest_request
     from raybench.results.history import GridHistory

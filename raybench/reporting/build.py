@@ -83,19 +83,19 @@ def from_attempts(
         UsageError: no configuration has that baseline, or no run counts that unit.
     """
     attempts, warnings = list(attempts), list(warnings)
-    own = {cell.cell_id for cell in request.cells}
+    requested = {cell.cell_id for cell in request.cells}
     if prices:
         request, unused = prices.applied(request, attempts)
         warnings += [unused] if unused else []
-    units = counted_units(run for run in attempts if run.cell_id in own)
-    if (wanted := unit or request.unit) and wanted not in units:
-        known = nearest(wanted, units) if units else "the trials count nothing"
-        problem = f"unit: no run counts {wanted}; {known}"
+    units = counted_units(run for run in attempts if run.cell_id in requested)
+    if (chosen_unit := unit or request.unit) and chosen_unit not in units:
+        hint = nearest(chosen_unit, units) if units else "the trials count nothing"
+        problem = f"unit: no run counts {chosen_unit}; {hint}"
         if unit:
             raise UsageError(problem)
         warnings += [problem] if units else []
-    said = {**request.higher_is_better, **(directions or {})}
-    request = replace(request, unit=wanted, higher_is_better=said)
+    known_directions = {**request.higher_is_better, **(directions or {})}
+    request = replace(request, unit=chosen_unit, higher_is_better=known_directions)
     analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
     answer = analyzed.answer(warnings, weights)
     if request.limits:
@@ -104,7 +104,7 @@ def from_attempts(
         except UsageError as error:  # no run has the metric, or the limits are damaged
             decision = (str(error),)
         answer = replace(answer, decision=decision)
-    counted = [run for run in attempts if run.cell_id in own]
+    counted = [run for run in attempts if run.cell_id in requested]
     return make_report(answer, counted, now(), request.text, executions, sources)
 
 
@@ -128,11 +128,11 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         current = {cell.cell_id for cell in request.cells}
         attempts = [run for run in attempts if run.cell_id in current or run.status not in ("killed", "lost")]
     if request is None or everything:
-        known = request_of_runs(grid.name or "", attempts, own_prices)
-        request = replace(request, cells=known.cells, part="", limits=None) if request else known
+        implied = request_of_runs(grid.name or "", attempts, own_prices)
+        request = replace(request, cells=implied.cells, part="", limits=None) if request else implied
     warnings = history_warnings(grid.history) if grid.history else []
-    own = {cell.cell_id for cell in request.cells}
-    if left_out := sum(run.cell_id not in own for run in attempts):
+    requested = {cell.cell_id for cell in request.cells}
+    if left_out := sum(run.cell_id not in requested for run in attempts):
         runs = f"{plural(left_out, 'run')} of other configurations or older code"
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
     request, attempts = _changed(request, attempts, options)
@@ -156,10 +156,12 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
 
         deadline_s = seconds_of(options.deadline, "--deadline") if options.deadline else None
         spend = money_of(options.spend_at_most, "--spend-at-most") if options.spend_at_most else None
-        if spend and all(each.price_per_hour is None for each in answer.configurations):
+        if spend and all(row.price_per_hour is None for row in answer.configurations):
             raise UsageError("spend_at_most: no configuration has a price; set `price_per_hour`, or use --prices")
-        found = tuple(choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend))
-        answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=found)
+        choices_within = tuple(
+            choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend)
+        )
+        answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=choices_within)
     report = replace(report, answer=answer)
     if grid.history and grid.is_folder:
         report = replace(report, reproduction=list(after(grid.history)))
@@ -190,14 +192,14 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
             raise UsageError(f"{asked}: no run has {name}; {hint}")
     where = options.where
     pairs = list(where.items()) if isinstance(where, Mapping) else [text.partition("=")[::2] for text in where]
-    wanted: dict[str, list[Any]] = {}
+    values_of: dict[str, list[Any]] = {}
     for written, value in pairs:
         axis = written if any(written in cell.axes for cell in request.cells) else f"{PARAM}{written}"
-        listed = value if isinstance(value, (list, tuple)) else [value]
-        wanted.setdefault(axis, []).extend(_values(request, {axis: one}, "where")[axis] for one in listed)
-    cells = [cell for cell in request.cells if all(cell.axes.get(axis) in values for axis, values in wanted.items())]
+        written_values = value if isinstance(value, (list, tuple)) else [value]
+        values_of.setdefault(axis, []).extend(_values(request, {axis: one}, "where")[axis] for one in written_values)
+    cells = [cell for cell in request.cells if all(cell.axes.get(axis) in values for axis, values in values_of.items())]
     if not cells:
-        raise UsageError(f"where: {request.name} has no configuration with all of {', '.join(wanted)}")
+        raise UsageError(f"where: {request.name} has no configuration with all of {', '.join(values_of)}")
     runs = [run.whole() if options.whole_runs else run for run in attempts]
     budget = request.budget
     if options.budget:
@@ -212,14 +214,14 @@ def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptio
 
 def versions(sources: Sequence[str], options: ReportOptions) -> Grid:
     """Return the versions of a chain as one grid: several sources, or the configurations of one."""
-    found = [one_grid([each], options.folder, options.grid, options.axis) for each in sources]
-    parts = [(list(each.runs), each.request or request_of_runs(each.name or "", each.runs)) for each in found]
-    names = [user_path(each).stem for each in sources]
+    grids = [one_grid([source], options.folder, options.grid, options.axis) for source in sources]
+    parts = [(list(grid.runs), grid.request or request_of_runs(grid.name or "", grid.runs)) for grid in grids]
+    names = [user_path(source).stem for source in sources]
     names = names if len({*names}) == len(names) else list(sources)
     runs, request = as_one_grid(VERSION_AXIS, zip(names, parts, strict=True)) if len(parts) > 1 else parts[0]
     request, runs = _changed(request, runs, options)
-    said = {**request.higher_is_better, **options.directions}
-    return Grid(runs, replace(request, rule=None, first_look=0, unit=options.unit, higher_is_better=said))
+    directions = {**request.higher_is_better, **options.directions}
+    return Grid(runs, replace(request, rule=None, first_look=0, unit=options.unit, higher_is_better=directions))
 
 
 def _weights(weights: str | Mapping[str, float]) -> dict[str, float]:
@@ -228,12 +230,12 @@ def _weights(weights: str | Mapping[str, float]) -> dict[str, float]:
         weights.items() if isinstance(weights, Mapping) else (text.partition("=")[::2] for text in weights.split(","))
     )
     try:
-        found = {name.strip(): float(value) for name, value in pairs if name.strip()}
+        by_name = {name.strip(): float(value) for name, value in pairs if name.strip()}
     except ValueError:
         raise UsageError(f"weights: {weights!r} is not like vgg16=2,bert=1") from None
-    if min(found.values(), default=1.0) <= 0:
+    if min(by_name.values(), default=1.0) <= 0:
         raise UsageError(f"weights: {weights!r} has a weight that is not above 0")
-    return found
+    return by_name
 
 
 def history_warnings(history: GridHistory) -> list[str]:
@@ -258,7 +260,7 @@ def _baseline_in(baseline: str | Mapping[str, Any] | Iterable[str]) -> dict[str,
     if isinstance(baseline, Mapping):
         return dict(baseline)
     pairs = (text.partition("=") for text in ([baseline] if isinstance(baseline, str) else baseline))
-    return {left.strip() if equals else "device": (right if equals else left).strip() for left, equals, right in pairs}
+    return {name.strip() if equals else "device": (right if equals else name).strip() for name, equals, right in pairs}
 
 
 def _values(request: GridRequest, baseline: Mapping[str, Any], option: str = "baseline") -> dict[str, Any]:
@@ -269,15 +271,17 @@ def _values(request: GridRequest, baseline: Mapping[str, Any], option: str = "ba
     """
     values = {}
     for axis, value in baseline.items():
-        known = [cell.axes[axis] for cell in request.cells if axis in cell.axes]
-        if not known:
+        values_here = [cell.axes[axis] for cell in request.cells if axis in cell.axes]
+        if not values_here:
             axes = list(dict.fromkeys(axis for cell in request.cells for axis in cell.axes))
             raise UsageError(f"{option}: {request.name} has no axis {axis}; {nearest(axis, axes)}")
-        found = next((each for each in known if each == value or is_written(str(value), each)), None)
-        if found is None:
-            texts = list(dict.fromkeys(map(str, known)))
+        match = next(
+            (candidate for candidate in values_here if candidate == value or is_written(str(value), candidate)), None
+        )
+        if match is None:
+            texts = list(dict.fromkeys(map(str, values_here)))
             raise UsageError(f"{option}: {request.name} has no {axis} {value}; {nearest(str(value), texts)}")
-        values[axis] = found
+        values[axis] = match
     return values
 
 
@@ -300,7 +304,7 @@ def one_grid(
     grids = load_grids(named, grid, "all", axis)
     where = ", ".join(map(redact, sources))
     if len(grids) > 1:
-        names = sorted(each.name or "" for each in grids)
+        names = sorted(grid.name or "" for grid in grids)
         raise UsageError(f"{where}: results of {len(names)} grids; choose one with --grid: {', '.join(names)}")
     if not grids[0].runs:
         raise UsageError(f"{where}: no trial in it yet")

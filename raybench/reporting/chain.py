@@ -12,14 +12,9 @@ from raybench.core.text import names_text, plural, printable
 from raybench.reporting import figures
 from raybench.reporting.layout import LABEL, Column
 from raybench.reporting.page import template
-from raybench.reporting.words import (
-    CRITERIA,
-    difference_text,
-    metric_name,
-    quality_words,
-    ratio_text,
-    ratio_words,
-)
+from raybench.reporting.words.numbers import ratio_text
+from raybench.reporting.words.quality import difference_text, metric_name, quality_words
+from raybench.reporting.words.ratios import CRITERIA, ratio_words
 
 FALSE_ALARMS = 0.05
 """Share of steps without any effect whose interval excludes that."""
@@ -38,11 +33,11 @@ def _sentences(chain: Chain) -> Iterator[str]:
         yield f"{begin}{chain.whole.after}: {_whole(chain)}."
         return
     for verdict in StepVerdict:
-        if found := [step.after for step in chain.steps if step.verdict is verdict]:
-            names = "" if verdict is StepVerdict.BETTER else f": {names_text(found)}"
-            are = "is" if len(found) == 1 else "are"
+        if versions := [step.after for step in chain.steps if step.verdict is verdict]:
+            names = "" if verdict is StepVerdict.BETTER else f": {names_text(versions)}"
+            are = "is" if len(versions) == 1 else "are"
             shown = "shown to be " if verdict in (StepVerdict.BETTER, StepVerdict.WORSE) else ""
-            yield f"{begin}{len(found)} of {count} {are} {shown}{_words(chain, verdict)}{names}."
+            yield f"{begin}{len(versions)} of {count} {are} {shown}{_words(chain, verdict)}{names}."
     if (chance := FALSE_ALARMS * len(chain.steps)) >= 0.5:
         yield f"Of {count} without any effect, about {chance:.0f} would look like one: each interval has its own 5%."
     yield f"{begin}The whole chain, {chain.whole.after}: {_whole(chain)}."
@@ -78,7 +73,7 @@ def columns(chains: Sequence[Chain]) -> list[Column]:
             rows.insert(place + 1, (chain, chain.whole, f"{chain.whole.after}, whole chain"))
     first, metric = chains[0], metric_name(chains[0].metric)
     quantity = metric if first.criterion is Criterion.QUALITY else CRITERIA[first.criterion].quantity
-    found = [
+    table = [
         Column("configuration", [chain.label for chain, _, _ in rows], drop=1),
         Column("version", [name for _, _, name in rows], kind=LABEL),
         Column("runs", [f"{step.runs[1]} against {step.runs[0]}" for _, step, _ in rows], drop=2, right=True),
@@ -86,7 +81,7 @@ def columns(chains: Sequence[Chain]) -> list[Column]:
         Column(f"{metric}, change", [difference_text(step.quality, chain.metric) for chain, step, _ in rows], drop=3),
         Column("verdict", [_words(chain, step.verdict) for chain, step, _ in rows]),
     ]
-    return [column for column in found if not column.is_empty]
+    return [column for column in table if not column.is_empty]
 
 
 def _change_text(step: Step, metric: str) -> str:

@@ -11,7 +11,9 @@ from raybench.core.text import names_text, plural
 from raybench.reporting.layout import LABEL, NOTHING, Column
 from raybench.reporting.report import json_text
 from raybench.reporting.tables import literal, markdown_table
-from raybench.reporting.words import caution_text, difference_text, number, ratio_text, seconds_text, target_text
+from raybench.reporting.words.numbers import number, ratio_text, seconds_text
+from raybench.reporting.words.quality import difference_text, target_text
+from raybench.reporting.words.status import caution_text
 
 _SLOWER = (Verdict.SLOWER, Verdict.SLOWER_RUN)
 
@@ -23,15 +25,20 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield f"{decision}: the two have no configuration in common."
         return
     of_all = f"of {plural(len(changes), 'configuration')}"
-    of_verdict = {verdict: [each for each in changes if each.verdict is verdict] for verdict in Verdict}
+    of_verdict = {verdict: [change for change in changes if change.verdict is verdict] for verdict in Verdict}
     for verdict, failed in of_verdict.items():
         if verdict.fails and failed:
             yield f"{decision}: {len(failed)} {of_all}: {verdict} ({names_text(list(map(_named, failed)))})."
     undecided = of_verdict[Verdict.UNDECIDED] if comparison.decision is Decision.UNDECIDED else []
     if comparison.decision is Decision.KEEP:
         yield f"{decision}: {_kept(comparison)}."
-    open_speed = [each for each in undecided if each.speed and (each.speed.low or 0) < 1 / (1 + limits.slowdown)]
-    busy = {*BUSY, BUSY_REASON} & {*(each.code for each in comparison.cautions), *(each.reason for each in undecided)}
+    open_speed = [
+        change for change in undecided if change.speed and (change.speed.low or 0) < 1 / (1 + limits.slowdown)
+    ]
+    busy = {*BUSY, BUSY_REASON} & {
+        *(caution.code for caution in comparison.cautions),
+        *(change.reason for change in undecided),
+    }
     busy &= {*BUSY, BUSY_REASON} if open_speed else {BUSY_REASON}
     if undecided:
         more = comparison.more_repeats
@@ -39,12 +46,18 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         hint = f"about {plural(more, 'more repeat')} could decide it" if more else unknown
         hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
         yield f"{decision}: {len(undecided)} {of_all}; {hint}."
-    for each in (each for each in changes if each in undecided or (each.verdict.fails and each.verdict not in _SLOWER)):
+    for change in (
+        change for change in changes if change in undecided or (change.verdict.fails and change.verdict not in _SLOWER)
+    ):
         # On a quiet machine it would be fewer.
-        time = f"; {plural(each.more_repeats, 'more repeat')}" if each.more_repeats and not busy else ""
-        time += f", {seconds_text(each.more_s)}" if each.more_s and time else ""
-        text = f"{each.label}: {each.reason}" if len(changes) > 1 or "/" in each.reason.split(" ")[0] else each.reason
-        text = text if text.startswith(each.label) else f"{text[:1].upper()}{text[1:]}"
+        time = f"; {plural(change.more_repeats, 'more repeat')}" if change.more_repeats and not busy else ""
+        time += f", {seconds_text(change.more_s)}" if change.more_s and time else ""
+        text = (
+            f"{change.label}: {change.reason}"
+            if len(changes) > 1 or "/" in change.reason.split(" ")[0]
+            else change.reason
+        )
+        text = text if text.startswith(change.label) else f"{text[:1].upper()}{text[1:]}"
         yield f"{text}{time}."
     yield from _of_quality(comparison)
     level = "95% or more" if limits.strict or len(changes) > FEW_CONFIGURATIONS else "95%"
@@ -54,16 +67,16 @@ def sentences(comparison: Comparison) -> Iterator[str]:
 
 def _kept(comparison: Comparison) -> str:
     """Return how much faster a version is, or that it is not slower, and which metrics it keeps."""
-    faster = [each for each in comparison.changes if each.speed and each.speed.low and each.speed.low > 1]
+    faster = [change for change in comparison.changes if change.speed and change.speed.low and change.speed.low > 1]
     names = [
-        f"{each.label} by {percent(each.speed.value - 1)}, at least {percent(each.speed.low - 1)}"
+        f"{change.label} by {percent(change.speed.value - 1)}, at least {percent(change.speed.low - 1)}"
         + (
             ""
-            if each.speed_total is None or (each.speed_total.low or 0.0) > 1
+            if change.speed_total is None or (change.speed_total.low or 0.0) > 1
             else " in its epochs, not as a whole run"
         )
-        for each in faster
-        if each.speed and each.speed.low
+        for change in faster
+        if change.speed and change.speed.low
     ]
     none = f"no configuration is slower by more than {100 * comparison.limits.slowdown:g}%"
     text = f"faster ({names_text(names)})" if names else none
@@ -75,18 +88,20 @@ def _kept(comparison: Comparison) -> str:
 def _of_quality(comparison: Comparison) -> Iterator[str]:
     """Yield what is lost within the limits, what may be lost, and what is better."""
     for name, metric in comparison.metrics.items():
-        passed = [each for each in comparison.changes if each.verdict is Verdict.WITHIN and name in each.quality]
-        if unsure := [each.label for each in passed if each.quality_kept.get(name) is False]:
+        passed = [
+            change for change in comparison.changes if change.verdict is Verdict.WITHIN and name in change.quality
+        ]
+        if unsure := [change.label for change in passed if change.quality_kept.get(name) is False]:
             yield f"{name} is not shown to stay within its limit for {names_text(unsure)}."
-        clear = [(each, each.quality[name]) for each in comparison.changes if name in each.quality]
-        clear = [(each, value) for each, value in clear if value.is_significant]
-        better = [each.label for each, value in clear if (value.value > 0) is metric.higher_is_better]
+        clear = [(change, change.quality[name]) for change in comparison.changes if name in change.quality]
+        clear = [(change, value) for change, value in clear if value.is_significant]
+        better = [change.label for change, value in clear if (value.value > 0) is metric.higher_is_better]
         if better:
             yield f"{name} is better for {names_text(better)} (95% interval)."
         losses = [
-            f"{each.label} {difference_text(value, name)}"
-            for each, value in clear
-            if each in passed and each.label not in better
+            f"{change.label} {difference_text(value, name)}"
+            for change, value in clear
+            if change in passed and change.label not in better
         ]
         if losses:
             what = "worse" if metric.higher_is_better is not None else "different, which may be better or worse,"
@@ -101,8 +116,8 @@ def _limit(comparison: Comparison, metric: str) -> str:
 def _limits(comparison: Comparison, to: str) -> str:
     """Return what is accepted, in words."""
     limits, total = comparison.limits, comparison.limits.slowdown_total
-    whole = f" ({100 * total:g}% of a whole run)" if total not in (None, limits.slowdown) else ""
-    texts = [f"up to {100 * limits.slowdown:g}%{whole} more time{to}"]
+    of_whole_run = f" ({100 * total:g}% of a whole run)" if total not in (None, limits.slowdown) else ""
+    texts = [f"up to {100 * limits.slowdown:g}%{of_whole_run} more time{to}"]
     for name, metric in comparison.metrics.items():
         worse = {True: "lower", False: "higher", None: "lower or higher"}[metric.higher_is_better]
         texts.append(f"{name} up to {_limit(comparison, name)} {worse}")
@@ -114,28 +129,30 @@ def _named(change: Change) -> str:
     speed = {Verdict.SLOWER: change.speed, Verdict.SLOWER_RUN: change.speed_total}.get(change.verdict)
     if speed is None or not speed.high:
         return change.label
-    slower, least = (percent(1 / each - 1) for each in (speed.value, speed.high))
+    slower, least = (percent(1 / ratio - 1) for ratio in (speed.value, speed.high))
     return f"{change.label} by {slower}, at least {least}"
 
 
 def columns(comparison: Comparison) -> list[Column]:
     """Return the table of configurations, without empty columns."""
     changes, unit = comparison.changes, "s to the target" if comparison.target else f"s/{comparison.unit.label}"
-    sides = [each.base_s for each in changes], [each.new_s for each in changes]
+    sides = [change.base_s for change in changes], [change.new_s for change in changes]
     base, new = ([number(seconds) if seconds else NOTHING for seconds in side] for side in sides)
-    found = [
-        Column("configuration", [each.label for each in changes], kind=LABEL),
+    table = [
+        Column("configuration", [change.label for change in changes], kind=LABEL),
         Column(f"{BASE}, {unit}", base, drop=2, right=True),
         Column(f"new, {unit}", new, drop=1, right=True),
-        Column("speed (bounds)", [ratio_text(each.speed) for each in changes]),
-        Column("whole run", [ratio_text(each.speed_total) for each in changes], drop=3),
+        Column("speed (bounds)", [ratio_text(change.speed) for change in changes]),
+        Column("whole run", [ratio_text(change.speed_total) for change in changes], drop=3),
         *(
-            Column(f"{name}, change", [difference_text(each.quality.get(name), name) for each in changes], drop=4 * at)
+            Column(
+                f"{name}, change", [difference_text(change.quality.get(name), name) for change in changes], drop=4 * at
+            )
             for at, name in enumerate(comparison.metrics)
         ),
-        Column("verdict", [str(each.verdict) for each in changes]),
+        Column("verdict", [str(change.verdict) for change in changes]),
     ]
-    return [column for column in found if changes and not column.is_empty]
+    return [column for column in table if changes and not column.is_empty]
 
 
 def details(comparison: Comparison) -> Iterator[str]:
@@ -158,10 +175,10 @@ def as_json(comparison: Comparison) -> str:
 def as_markdown(comparison: Comparison) -> str:
     """A comment for a pull request: the answer and the table, the rest folded; no text of a version is markup."""
     first, *rest = map(literal, sentences(comparison))
-    lines = [f"### raybench: {first}", "", *(f"{each}  " for each in rest), ""]
+    lines = [f"### raybench: {first}", "", *(f"{sentence}  " for sentence in rest), ""]
     if shown := columns(comparison):
         lines.append(markdown_table(shown))
     if folded := list(details(comparison)):
         lines += ["", "<details><summary>Cautions and differences</summary>", ""]
-        lines += [*(f"{'  ' * each.startswith('  ')}- {literal(each.strip())}" for each in folded), "", "</details>"]
+        lines += [*(f"{'  ' * line.startswith('  ')}- {literal(line.strip())}" for line in folded), "", "</details>"]
     return "\n".join(lines) + "\n"

@@ -28,9 +28,13 @@ from raybench.core.labels import named_value
 from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
 from raybench.errors import RaybenchError
-from raybench.reporting import words
 from raybench.reporting.columns import rows
 from raybench.reporting.layout import NOTHING
+from raybench.reporting.words.effects import plural_noun
+from raybench.reporting.words.goodput import run_parts
+from raybench.reporting.words.numbers import column_unit, number, ratio_text, seconds_text
+from raybench.reporting.words.quality import goal_text, metric_name
+from raybench.reporting.words.rows import currency_sign, is_reached, price_head, price_unit
 from raybench.results.run_table import price_of
 
 if TYPE_CHECKING:
@@ -141,34 +145,34 @@ def speed(answer: Answer, make: Make) -> Figure:
 
     Without a single reference per workload that all can be compared with, seconds per unit of work are drawn.
     """
-    shown = _some([each for each in _ranked(answer) if each.seconds])
+    shown = _some([row for row in _ranked(answer) if row.seconds])
     if len(shown) < 2:
         raise NoDataError("fewer than two configurations have a time")
-    widths = [2, 1.1] if any(each.quality for each in shown) else [1]
+    widths = [2, 1.1] if any(row.quality for row in shown) else [1]
     figure, panels = _new_figure(make, ROW * len(shown) + 0.75, len(widths), width_ratios=widths, sharey=True)
     panel, colors = panels[0], _colors(answer)
-    references = {each.reference for each in shown}
-    relative = len(references) <= len({each.workload for each in shown}) and all(
-        _ratio(each) or not _seconds(each) for each in shown
+    references = {row.reference for row in shown}
+    relative = len(references) <= len({row.workload for row in shown}) and all(
+        _ratio(row) or not _seconds(row) for row in shown
     )
-    points = [_ratio(each) if relative else _seconds(each) for each in shown]
-    singles = [_singles(each, relative) for each in shown]
+    points = [_ratio(row) if relative else _seconds(row) for row in shown]
+    singles = [_singles(row, relative) for row in shown]
     values = [value for point in points if point for value in (point.value, point.low, point.high) if value]
     values += chain.from_iterable(singles)
     _scale(panel, [*values, 1.0] if relative else values, 4.0 if relative else 10.0, from_zero=not relative)
-    for row, (each, point, single) in enumerate(zip(shown, points, singles, strict=True)):
-        color, text = colors[each.index], "not reached"
+    for row, (shown_row, point, single) in enumerate(zip(shown, points, singles, strict=True)):
+        color, text = colors[shown_row.index], "not reached"
         if point:
             # The length of a bar means nothing on a logarithmic scale without a reference.
             if relative or panel.get_xscale() == "linear":
                 start = 1.0 if relative else 0.0
                 panel.barh(row, point.value - start, left=start, height=0.5, color=color, alpha=0.22, linewidth=0)
-            _interval(panel, row, point, color, hollow=each.is_reference)
+            _interval(panel, row, point, color, hollow=shown_row.is_reference)
             panel.plot(single, [row] * len(single), "|", color=color, markersize=7, markeredgewidth=0.7, alpha=0.6)
-            ratio = "reference" if each.is_reference else words.ratio_text(_ratio(each)).partition(" ")[0]
-            text = ratio if relative else f"{words.number(point.value)}, {ratio}".removesuffix(f", {NOTHING}")
+            ratio = "reference" if shown_row.is_reference else ratio_text(_ratio(shown_row)).partition(" ")[0]
+            text = ratio if relative else f"{number(point.value)}, {ratio}".removesuffix(f", {NOTHING}")
         panel.text(1.015, row, text, transform=panel.get_yaxis_transform(), va="center", fontsize=8.5)
-    goal = f" to {words.goal_text(answer)}" if any(each.to_target for each in shown) else ""
+    goal = f" to {goal_text(answer)}" if any(row.to_target for row in shown) else ""
     if relative:
         panel.axvline(1, color=INK, linewidth=0.8, zorder=1)
     absolute = f"seconds{goal or f' per {answer.unit.label}'} (less is faster)"
@@ -186,7 +190,7 @@ def speed(answer: Answer, make: Make) -> Figure:
 
 def _name_rows(panel: Axes, answer: Answer, shown: Sequence[Configuration]) -> None:
     """Write the labels of configurations at their rows."""
-    panel.set_yticks(range(len(shown)), [_fitted(answer, each) for each in shown])
+    panel.set_yticks(range(len(shown)), [_fitted(answer, row) for row in shown])
     panel.set_ylim(len(shown) - 0.45, -0.55)
     panel.tick_params(axis="y", length=0)
 
@@ -197,25 +201,27 @@ def _singles(row: Configuration, relative: bool) -> list[float]:
     seconds = [value for run in row.runs if (value := run.to_target_s if row.to_target else run.seconds)]
     if not relative:
         return seconds
-    return [ratio.value * middle.value / each for each in seconds] if middle and ratio else []
+    return [ratio.value * middle.value / run_s for run_s in seconds] if middle and ratio else []
 
 
 def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], colors: Mapping[int, str]) -> None:
     """Draw the quality of each configuration with its interval."""
     scale = 100 if is_accuracy(answer.metric) else 1
-    for row, each in enumerate(shown):
-        if each.quality:
-            _interval(panel, row, each.quality, colors[each.index], hollow=each.is_reference, scale=scale)
+    for row, shown_row in enumerate(shown):
+        if shown_row.quality:
+            _interval(
+                panel, row, shown_row.quality, colors[shown_row.index], hollow=shown_row.is_reference, scale=scale
+            )
     if (bound := _bound(answer)) is not None:
         panel.axvline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    panel.set_xlabel(fill(words.metric_name(answer.metric) + (", %" if scale == 100 else ""), 16), loc="right")
+    panel.set_xlabel(fill(metric_name(answer.metric) + (", %" if scale == 100 else ""), 16), loc="right")
     panel.tick_params(axis="y", length=0, labelleft=False)
     panel.tick_params(axis="x", labelsize=8)
     panel.spines["left"].set_visible(False)
     panel.margins(x=0.12)
     panel.locator_params(axis="x", nbins=2)
     low, high = panel.get_xlim()
-    ticks = [each for each in panel.get_xticks() if low <= each <= high]
+    ticks = [tick for tick in panel.get_xticks() if low <= tick <= high]
     panel.set_xticks(ticks[:: max(1, len(ticks) - 1)])  # labels of more would touch one another
 
 
@@ -226,35 +232,35 @@ def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
     """
     metric = metric or answer.metric
     curves_of = {
-        each.index: [curve for run in each.runs if (curve := run.curve(metric))]
-        for each in _some([each for each in rows(answer) if each.runs and metric in each.metrics], MAX_CURVES)
+        row.index: [curve for run in row.runs if (curve := run.curve(metric))]
+        for row in _some([row for row in rows(answer) if row.runs and metric in row.metrics], MAX_CURVES)
     }
-    shown = [each for each in rows(answer) if any(len(curve) > 1 for curve in curves_of.get(each.index, ()))]
+    shown = [row for row in rows(answer) if any(len(curve) > 1 for curve in curves_of.get(row.index, ()))]
     if not shown:
         raise NoDataError("no run logged a metric after several epochs")
     figure, (panel,) = _new_figure(make, 3.3)
     scale = 100 if is_accuracy(metric) else 1
     colors, styles = _colors(answer), defaultdict[str, Iterator[Any]](lambda: cycle(DASHES))
-    by_price = "price" in answer.budget and all(each.price_per_hour for each in shown)
+    by_price = "price" in answer.budget and all(row.price_per_hour for row in shown)
     ends, xs = [], []
-    for each in shown:
-        curves = curves_of[each.index]
+    for row in shown:
+        curves = curves_of[row.index]
         length = min(map(len, curves))
         x = [fmean(curve[number][1] for curve in curves) for number in range(length)]
-        x = [price_of(seconds, each.price_per_hour) or 0.0 for seconds in x] if by_price else x
+        x = [price_of(seconds, row.price_per_hour) or 0.0 for seconds in x] if by_price else x
         values = [[scale * curve[number][2] for curve in curves] for number in range(length)]
-        y, color = list(map(fmean, values)), colors[each.index]
+        y, color = list(map(fmean, values)), colors[row.index]
         panel.plot(x, y, color=color, linestyle=next(styles[color]), linewidth=1.5)
         if len(curves) > 1:
             panel.fill_between(x, list(map(min, values)), list(map(max, values)), color=color, alpha=0.14, linewidth=0)
-        ends.append((_fitted(answer, each), x[-1], y[-1], color))
+        ends.append((_fitted(answer, row), x[-1], y[-1], color))
         xs += x
     if metric == answer.metric and (bound := _bound(answer)) is not None:
         panel.axhline(bound * scale, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     _scale(panel, xs, 12.0)
-    currency = words.currency_sign(answer)
+    currency = currency_sign(answer)
     panel.set_xlabel(f"price of training, {currency}" if by_price else "training time, s", loc="left")
-    panel.set_ylabel(words.metric_name(metric) + (", %" if scale == 100 else ""))
+    panel.set_ylabel(metric_name(metric) + (", %" if scale == 100 else ""))
     panel.grid(axis="y", linewidth=0.4, color=LINE)
     _label_ends(figure, panel, ends)
     return figure
@@ -262,7 +268,7 @@ def learning(answer: Answer, make: Make, metric: str = "") -> Figure:
 
 def loss(answer: Answer, make: Make) -> Figure:
     """Draw the loss over training time, that of validation if it was logged."""
-    logged = dict.fromkeys(name for each in answer.configurations for name in each.metrics if name.endswith("/loss"))
+    logged = dict.fromkeys(name for row in answer.configurations for name in row.metrics if name.endswith("/loss"))
     name = next((name for name in ("val/loss", "train/loss", *logged) if name in logged), "")
     if not name or name == answer.metric:
         raise NoDataError("no run logged a loss besides the metric")
@@ -271,11 +277,11 @@ def loss(answer: Answer, make: Make) -> Figure:
 
 def time_parts(answer: Answer, make: Make) -> Figure:
     """Draw the parts of a run's wall time: training, waiting for input, evaluation, compilation, start-up."""
-    shown = _some([each for each in rows(answer) if sum(each.run_parts_s.values())])
+    shown = _some([row for row in rows(answer) if sum(row.run_parts_s.values())])
     if not shown:
         raise NoDataError("no run recorded the parts of its time")
     figure, (panel,) = _new_figure(make, ROW * len(shown) + 0.85)
-    sums = list(map(words.run_parts, shown))
+    sums = list(map(run_parts, shown))
     ends = [0.0] * len(shown)
     for name, (label, color) in SECTIONS.items():
         shares = [100 * parts[name] / sum(parts.values()) for parts in sums]
@@ -283,7 +289,7 @@ def time_parts(answer: Answer, make: Make) -> Figure:
             panel.barh(range(len(shown)), shares, left=ends, label=label, color=color, linewidth=0, height=0.62)
         ends = [end + share for end, share in zip(ends, shares, strict=True)]
     for row, parts in enumerate(sums):
-        panel.text(101, row, words.seconds_text(sum(parts.values())), va="center", fontsize=8.5)
+        panel.text(101, row, seconds_text(sum(parts.values())), va="center", fontsize=8.5)
     _name_rows(panel, answer, shown)
     panel.set_xlim(0, 100)
     panel.set_xlabel("share of a run's wall time, %", loc="left")
@@ -295,40 +301,40 @@ def time_parts(answer: Answer, make: Make) -> Figure:
 def time_and_price(answer: Answer, make: Make) -> Figure:
     """Draw time against price, to the target if there is one, else of a unit of work; a line joins the best of both."""
     points: list[tuple[Configuration, Summary, Summary]] = []
-    for each in _some(_ranked(answer)):
-        seconds, price = _seconds(each), each.to_target.price if each.to_target else each.price
+    for row in _some(_ranked(answer)):
+        seconds, price = _seconds(row), row.to_target.price if row.to_target else row.price
         if seconds is not None and price is not None:
-            points.append((each, seconds, price))
+            points.append((row, seconds, price))
     if len(points) < 2:
         raise NoDataError("fewer than two configurations have a price; set `price_per_hour`")
     figure, (panel,) = _new_figure(make, 3.3)
-    _, times = words.price_unit(answer)
-    colors, unit = _colors(answer), words.column_unit(seconds.value * times for _, seconds, _ in points)
-    points = [(each, scaled(s, times / unit.seconds), scaled(price, times)) for each, s, price in points]
-    by_index = {each.index: (time.value, price.value) for each, time, price in points}
+    _, times = price_unit(answer)
+    colors, unit = _colors(answer), column_unit(seconds.value * times for _, seconds, _ in points)
+    points = [(row, scaled(s, times / unit.seconds), scaled(price, times)) for row, s, price in points]
+    by_index = {row.index: (time.value, price.value) for row, time, price in points}
     for trade_off in answer.trade_offs:
         steps = [by_index[step.configuration] for step in trade_off.steps if step.configuration in by_index]
         panel.plot(*zip(*steps, strict=True), color=INK, linewidth=0.8, drawstyle="steps-pre", zorder=1)
     best = {step.configuration for trade_off in answer.trade_offs for step in trade_off.steps}
-    for each, time, price in points:
-        color = colors[each.index]
-        x, y = ([each.low or each.value, each.high or each.value] for each in (time, price))
+    for row, time, price in points:
+        color = colors[row.index]
+        x, y = ([summary.low or summary.value, summary.high or summary.value] for summary in (time, price))
         panel.plot(x, [price.value] * 2, color=color, linewidth=1.2)
         panel.plot([time.value] * 2, y, color=color, linewidth=1.2)
-        face = color if each.index in best else PAPER
+        face = color if row.index in best else PAPER
         panel.plot(time.value, price.value, "o", color=color, markersize=6, markerfacecolor=face)
     _scale(panel, [time.value for _, time, _ in points], 6.0)
     _scale(panel, [price.value for _, _, price in points], 6.0, "y")
-    head = words.price_head(answer)
+    head = price_head(answer)
     panel.set_xlabel(f"time{head}, {unit.name}", loc="left")
-    panel.set_ylabel(f"price, {words.currency_sign(answer)}")
+    panel.set_ylabel(f"price, {currency_sign(answer)}")
     panel.grid(linewidth=0.4, color=LINE)
     # Labels of more would hide the points.
-    named = best | {each.configuration for each in answer.of_devices} if len(points) > MAX_CURVES else {*by_index}
+    named = best | {best.configuration for best in answer.of_devices} if len(points) > MAX_CURVES else {*by_index}
     ends = [
-        (_fitted(answer, each), time.value, price.value, colors[each.index])
-        for each, time, price in points
-        if each.index in named
+        (_fitted(answer, row), time.value, price.value, colors[row.index])
+        for row, time, price in points
+        if row.index in named
     ]
     _label_ends(figure, panel, ends)
     return figure
@@ -343,13 +349,13 @@ def over_time(over: OverTime) -> RenderedFigure:
     with styled("over"):
         figure, (panel,) = _new_figure(Figure, 3.3)
         ends = []
-        for each, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
-            days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in each.sessions]
-            base = each.levels[0].seconds
-            levels = [base / level.seconds for level in each.levels for _ in range(level.sessions)]
-            panel.plot(days, [base / one.seconds.value for one in each.sessions], "o", color=color, ms=3, alpha=0.5)
+        for series, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
+            days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in series.sessions]
+            base = series.levels[0].seconds
+            levels = [base / level.seconds for level in series.levels for _ in range(level.sessions)]
+            panel.plot(days, [base / one.seconds.value for one in series.sessions], "o", color=color, ms=3, alpha=0.5)
             panel.plot(days, levels, color=color, linewidth=1.6, drawstyle="steps-post")
-            ends.append((_shortened(each.label), days[-1], levels[-1], color))
+            ends.append((_shortened(series.label), days[-1], levels[-1], color))
         first, last = panel.dataLim.intervalx
         margin = max(0.03 * (last - first), 1 / 24)
         panel.set_xlim(first - margin, last + margin)
@@ -384,7 +390,7 @@ def draw_steps(chain: Chain) -> Figure:
         panel.set_yticks(range(len(chain.steps)), [_shortened(step.after) for step in chain.steps])
         panel.set_ylim(len(chain.steps) - 0.45, -0.55)
         panel.tick_params(axis="y", length=0)
-        what = "relative speed" if is_ratio else words.metric_name(chain.metric) + (", points" if scale == 100 else "")
+        what = "relative speed" if is_ratio else metric_name(chain.metric) + (", points" if scale == 100 else "")
         panel.set_xlabel(f"{what}, against the version before", loc="left")
         panel.grid(axis="x", linewidth=0.4, color=LINE)
     return figure
@@ -395,8 +401,8 @@ def scaling(answer: Answer, make: Make) -> Figure:
     if not answer.scalings:
         raise NoDataError("no axis is an amount of hardware, such as `count` or `threads`")
     figure, panels = _new_figure(make, 3.3, len(answer.scalings))
-    for panel, each in zip(panels, answer.scalings, strict=True):
-        _scaling_panel(panel, each, [effect for effect in answer.effects if effect.axis == each.axis])
+    for panel, curve in zip(panels, answer.scalings, strict=True):
+        _scaling_panel(panel, curve, [effect for effect in answer.effects if effect.axis == curve.axis])
     return figure
 
 
@@ -410,24 +416,24 @@ def _scaling_panel(panel: Axes, scaling: Scaling, effects: Sequence[Effect]) -> 
             if ratio:
                 curves.setdefault(name, {base: Ratio(1.0)})[float(effect.value)] = ratio
     amounts = sorted({base, *(float(effect.value) for effect in effects)})
-    panel.plot(amounts, [each / base for each in amounts], color=INK, linewidth=0.8, linestyle=":", label="ideal")
+    panel.plot(amounts, [amount / base for amount in amounts], color=INK, linewidth=0.8, linestyle=":", label="ideal")
     for (name, ratios), color in zip(curves.items(), cycle(COLORS), strict=False):
         x = sorted(ratios)
-        y = [ratios[each].value for each in x]
-        low, high = ([getattr(ratios[each], end) or ratios[each].value for each in x] for end in ("low", "high"))
+        y = [ratios[amount].value for amount in x]
+        low, high = ([getattr(ratios[amount], end) or ratios[amount].value for amount in x] for end in ("low", "high"))
         panel.plot(x, y, "o-", color=color, linewidth=1.5, markersize=4.5, label=name)
         panel.vlines(x, low, high, color=color, linewidth=1.6)
     if scaling.serial and scaling.serial.value > 0:
         share = scaling.serial.value
         x = [amounts[0] * (amounts[-1] / amounts[0]) ** (step / 40) for step in range(41)]
-        law = [(share + (1 - share) / base) / (share + (1 - share) / each) for each in x]
+        law = [(share + (1 - share) / base) / (share + (1 - share) / amount) for amount in x]
         panel.plot(x, law, "--", color="#7f7f7f", linewidth=1.0, label=f"Amdahl, serial {percent(share)}")
     panel.set_xscale("log", base=2)
-    panel.set_xticks(amounts, [f"{each:g}" for each in amounts], minor=False)
+    panel.set_xticks(amounts, [f"{amount:g}" for amount in amounts], minor=False)
     panel.set_yscale("log", base=2)
     panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panel.margins(y=0.12)
-    panel.set_xlabel(words.plural_noun(scaling.noun), loc="left")
+    panel.set_xlabel(plural_noun(scaling.noun), loc="left")
     panel.set_ylabel(f"speed-up over {base:g}")
     panel.grid(linewidth=0.4, color=LINE)
     panel.legend(frameon=False, fontsize=8)
@@ -467,20 +473,20 @@ FIGURES: Mapping[str, FigureSpec] = {
 
 def _ranked(answer: Answer) -> list[Configuration]:
     """The configurations in the order of the table, without a target that no run reached."""
-    found = rows(answer)
-    return found if words.is_reached(found) else [replace(each, to_target=None) for each in found]
+    ranked = rows(answer)
+    return ranked if is_reached(ranked) else [replace(row, to_target=None) for row in ranked]
 
 
-def _ratio(each: Configuration) -> Ratio | None:
+def _ratio(row: Configuration) -> Ratio | None:
     """The ratio by which configurations are ranked; 1 without interval for a reference."""
-    if each.is_reference:
+    if row.is_reference:
         return Ratio(1.0)
-    return each.to_target.ratio if each.to_target else each.ratio
+    return row.to_target.ratio if row.to_target else row.ratio
 
 
-def _seconds(each: Configuration) -> Summary | None:
+def _seconds(row: Configuration) -> Summary | None:
     """The seconds by which configurations are ranked, with their interval."""
-    return each.to_target.expected if each.to_target else each.seconds
+    return row.to_target.expected if row.to_target else row.seconds
 
 
 def _bound(answer: Answer) -> float | None:
@@ -490,17 +496,17 @@ def _bound(answer: Answer) -> float | None:
 
 def _some(configurations: Sequence[Configuration], most: int = MAX_ROWS) -> list[Configuration]:
     """Return the best configurations, and references in place of the last of them if there are too many."""
-    kept, others = configurations[:most], configurations[most:]
-    references = [each for each in others if each.is_reference][: most // 3]
+    kept, further = configurations[:most], configurations[most:]
+    references = [row for row in further if row.is_reference][: most // 3]
     return [*kept[: len(kept) - len(references)], *references]
 
 
 def _colors(answer: Answer) -> dict[int, str]:
     """Return a color per configuration: by device or, if there is one, by the axis with the largest effect."""
     axis = "device" if "device" in answer.axes else answer.effects[0].axis if answer.effects else ""
-    values = dict.fromkeys(format_value(each.axes.get(axis)) for each in answer.configurations)
+    values = dict.fromkeys(format_value(row.axes.get(axis)) for row in answer.configurations)
     by_value = dict(zip(values, cycle(COLORS), strict=False))
-    return {each.index: by_value[format_value(each.axes.get(axis))] for each in answer.configurations}
+    return {row.index: by_value[format_value(row.axes.get(axis))] for row in answer.configurations}
 
 
 def _interval(panel: Axes, row: int, number: Summary, color: str, hollow: bool, scale: int = 1) -> None:
@@ -516,8 +522,8 @@ def _scale(panel: Axes, values: Sequence[float], times: float, which: str = "x",
     """Set a logarithmic scale for a range of more than `times`, else a linear one, from 0 or with a margin."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    known = [value for value in values if value > 0] or [1.0]
-    low, high = min(known), max(known)
+    positive = [value for value in values if value > 0] or [1.0]
+    low, high = min(positive), max(positive)
     margin = 0.06 * (high - low) or 0.05
     is_log = high / low >= times
     limits = (low / 1.25, high * 1.25) if is_log else (0, high * 1.08) if from_zero else (low - margin, high + margin)
@@ -537,8 +543,8 @@ def _label_ends(figure: Figure, panel: Axes, ends: Sequence[tuple[str, float, fl
     height = panel.get_window_extent().height / figure.dpi * 72
     places: list[float] = []
     for _, x, y, _ in ordered:
-        wanted = float(panel.transAxes.inverted().transform(panel.transData.transform((x, y)))[1])
-        places.append(min([wanted, *(place - 11 / height for place in places[-1:])]))
+        height_of_point = float(panel.transAxes.inverted().transform(panel.transData.transform((x, y)))[1])
+        places.append(min([height_of_point, *(place - 11 / height for place in places[-1:])]))
     # Labels that were pushed down together are centered on their points.
     shift = max(0.0, -min(places))
     for (name, x, y, color), place in zip(ordered, places, strict=True):
@@ -555,11 +561,11 @@ def _label_ends(figure: Figure, panel: Axes, ends: Sequence[tuple[str, float, fl
         )
 
 
-def _fitted(answer: Answer, each: Configuration) -> str:
+def _fitted(answer: Answer, row: Configuration) -> str:
     """Return a label that fits: of a long one only the values, in the order of the table, and the end of these."""
-    name = each.label or answer.workload
+    name = row.label or answer.workload
     if len(name) > MAX_LABEL:
-        values = {axis: each.axes[axis] for axis in answer.axes if axis in each.axes}
+        values = {axis: row.axes[axis] for axis in answer.axes if axis in row.axes}
         name = ", ".join(named_value(axis, v) if isinstance(v, bool) else format_value(v) for axis, v in values.items())
     return _shortened(name)
 
@@ -595,7 +601,7 @@ def svg(figure: Figure, salt: str) -> str:
         figure.savefig(page, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = printable(page.getvalue())
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    for color, own in ((INK, "currentColor"), (PAPER, "var(--page, #fff)"), (LINE, "var(--line, #ccc)")):
-        text = text.replace(color, own)
+    for color, css in ((INK, "currentColor"), (PAPER, "var(--page, #fff)"), (LINE, "var(--line, #ccc)")):
+        text = text.replace(color, css)
     # matplotlib uses the same ids in every figure (`axes_1`), but an id has to be unique in a page.
     return re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)

@@ -126,9 +126,9 @@ def comparison(answers: Sequence[Answer]) -> DataFrame:
             values = {axis: configuration.axes[axis] for axis in axes if axis in configuration.axes}
             row |= {axis: v if isinstance(v, (int, float)) else format_value(v) for axis, v in values.items()}
             rows.append(row | dict(configuration.metrics))
-    grid, label, *others = TABLES["comparison"]
+    grid, label, *further = TABLES["comparison"]
     described = [AnswerColumn(axis, _dtype(axis, rows), "", "value of this axis") for axis in axes]
-    return frame(rows, [grid, label, *described, *others])
+    return frame(rows, [grid, label, *described, *further])
 
 
 def effects(answers: Sequence[Answer]) -> DataFrame:
@@ -209,9 +209,9 @@ def _typed(values: Mapping[str, Sequence[Any]], size: int, described: Described)
     from pandas import DataFrame
 
     types = {column.name: column.dtype for column in described}
-    for name, own in values.items():
+    for name, column in values.items():
         if name not in types:
-            types[name] = TEXT if any(isinstance(value, str) for value in own) else NUMBER
+            types[name] = TEXT if any(isinstance(value, str) for value in column) else NUMBER
     return DataFrame({name: _series(values.get(name, [None] * size), dtype) for name, dtype in types.items()})
 
 

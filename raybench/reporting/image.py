@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.answer import Answer
 from raybench.core.text import join_words, plural
 from raybench.errors import UsageError, nearest
-from raybench.reporting import figures, words
+from raybench.reporting import figures
 from raybench.reporting.report import Report
+from raybench.reporting.words.best import best_texts
+from raybench.reporting.words.captions import hardware_text, machines_text
+from raybench.reporting.words.rows import BestText
+from raybench.reporting.words.status import status_sentences, trust_sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +44,8 @@ def figure_image(report: Report, path: Path) -> bytes:
         UsageError: there is no such figure or format, or the grid has no data for it.
     """
     if path.stem not in figures.FIGURES:
-        known = nearest(path.stem, figures.FIGURES)
-        raise UsageError(f"--figure {path}: the name of the file is that of a figure; {known}")
+        hint = nearest(path.stem, figures.FIGURES)
+        raise UsageError(f"--figure {path}: the name of the file is that of a figure; {hint}")
     try:
         return _rendered(figures.draw(path.stem, report.answer), path, "--figure")
     except figures.NoDataError as error:
@@ -55,13 +59,13 @@ def card_image(report: Report, path: Path) -> bytes:
         UsageError: there is no such format.
     """
     answer = report.answer
-    best = (words.best_texts(answer) or [words.BestText("")])[0]
-    head = " ".join(filter(None, [*words.status_sentences(answer), best.name]))
+    best = (best_texts(answer) or [BestText("")])[0]
+    head = " ".join(filter(None, [*status_sentences(answer), best.name]))
     size, lines = _fitted([head, f"{best.facts} {best.rest}".strip()])
-    foot = [words.machines_text(answer), words.hardware_text(answer), " to ".join(report.dates)]
+    foot = [machines_text(answer), hardware_text(answer), " to ".join(report.dates)]
     foot = [" · ".join(filter(None, [f"{answer.grid}: {plural(answer.status.completed, 'run')}", *foot]))]
     version = join_words(list(report.versions.get("raybench", ())))
-    foot += [f"{words.trust_sentence(answer).rstrip(':.')} · raybench {version}".strip(" ·")]
+    foot += [f"{trust_sentence(answer).rstrip(':.')} · raybench {version}".strip(" ·")]
     with figures.styled("card"):
         from matplotlib.figure import Figure
 
@@ -88,8 +92,8 @@ def card_image(report: Report, path: Path) -> bytes:
 
 def _first(answer: Answer) -> Answer:
     """Return an answer with times of the best configurations and of the references alone."""
-    kept = {*answer.ranking[: ROWS - 1], *(each.index for each in answer.configurations if each.is_reference)}
-    rows = [each if each.index in kept else replace(each, seconds=None) for each in answer.configurations]
+    kept = {*answer.ranking[: ROWS - 1], *(row.index for row in answer.configurations if row.is_reference)}
+    rows = [row if row.index in kept else replace(row, seconds=None) for row in answer.configurations]
     return replace(answer, configurations=tuple(rows))
 
 

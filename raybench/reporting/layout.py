@@ -116,7 +116,7 @@ def fitting(columns: Sequence[Column], width: int) -> list[Column]:
 
     # A label on one line is worth more than a column that is not important.
     for least, important in ((width, UNIMPORTANT), (LEAST_LABEL, 1)):
-        while sum(needed(each, least) + GAP for each in shown) - GAP > width:
+        while sum(needed(column, least) + GAP for column in shown) - GAP > width:
             last = max(shown, key=lambda column: column.drop)
             if last.drop < important:
                 break

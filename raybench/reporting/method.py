@@ -13,7 +13,9 @@ from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.secret_masking import redact
 from raybench.core.text import join_words, names_text, plural
-from raybench.reporting import words
+from raybench.reporting.words.captions import machines_text, reference_text
+from raybench.reporting.words.numbers import budget_text, seconds_text
+from raybench.reporting.words.quality import target_text
 from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, CHECKS, event_files, execution_files
 from raybench.results.run_table import OF_A_TABLE, Run
@@ -40,12 +42,12 @@ def _what_ran(answer: Answer, dates: Sequence[str], versions: Mapping[str, Seque
         f"{plural(answer.status.completed, 'completed run')} of {plural(len(answer.configurations), 'configuration')}"
     )
     axes = f" ({join_words(list(map(axis_label, answer.axes)))})" if answer.axes else ""
-    hardware = dict.fromkeys(each.hardware for each in answer.configurations if each.hardware)
+    hardware = dict.fromkeys(row.hardware for row in answer.configurations if row.hardware)
     on = f", on {join_words([*hardware])}" if hardware else ""
     when = f", {' to '.join(dates)} (UTC)" if dates else ""
-    known = [f"{name} {join_words(list(versions[name]))}" for name in SOFTWARE if name in versions]
-    software = f", with {join_words(known)}" if known else ""
-    yield f"{answer.workload}: {size}{axes} {words.machines_text(answer)}".rstrip() + on + when + software
+    programs = [f"{name} {join_words(list(versions[name]))}" for name in SOFTWARE if name in versions]
+    software = f", with {join_words(programs)}" if programs else ""
+    yield f"{answer.workload}: {size}{axes} {machines_text(answer)}".rstrip() + on + when + software
 
 
 def _times(answer: Answer, runs: Iterable[Run]) -> Iterator[str]:
@@ -60,39 +62,39 @@ def _times(answer: Answer, runs: Iterable[Run]) -> Iterator[str]:
         warmups = {run.cell.warmup_epochs for run in epochs if isinstance(run.cell.warmup_epochs, int)}
         after = f" after {plural(warmups.pop(), 'epoch')} of warm-up" if len(warmups) == 1 and counts[-1] > 1 else ""
         many = plural(counts[0], "epoch") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} epochs"
-        what = "mean" if any("changes in training" in each.text for each in answer.trust.cautions) else "median"
+        what = "mean" if any("changes in training" in caution.text for caution in answer.trust.cautions) else "median"
         kinds = "; ".join(CLOCKS[clock] for clock in clocks if clock in CLOCKS)
         yield f"The time of a run is the {what} of {many}{after}" + (f": {kinds}" if kinds else "")
-    yield f"A run took {words.seconds_text(median(run.epochs_s or 0.0 for run in timed))} of training (median)"
+    yield f"A run took {seconds_text(median(run.epochs_s or 0.0 for run in timed))} of training (median)"
 
 
 def _comparison(answer: Answer) -> Iterator[str]:
-    ratios = [each.ratio for each in answer.configurations if each.ratio]
+    ratios = [row.ratio for row in answer.configurations if row.ratio]
     if ratios:
-        reference = words.reference_text(answer).removeprefix("speed is ")
+        reference = reference_text(answer).removeprefix("speed is ")
         yield "Speeds are ratios of geometric means over runs" + (f", {reference}" if reference else "")
-    differences = [each.quality_difference for each in answer.configurations if each.quality_difference]
-    ends = [each.paired for each in ratios if each.has_interval]
-    ends += [each.paired for each in differences if each.has_interval]
+    differences = [row.quality_difference for row in answer.configurations if row.quality_difference]
+    ends = [ratio.paired for ratio in ratios if ratio.has_interval]
+    ends += [difference.paired for difference in differences if difference.has_interval]
     if ends:
         paired = sum(ends)
         pairs = "repeat by repeat" if paired == len(ends) else "partly repeat by repeat" if paired else ""
-        most = max((each.rank or 0 for each in answer.configurations), default=0)
+        most = max((row.rank or 0 for row in answer.configurations), default=0)
         pooled = f"with a variance pooled over configurations, corrected for choosing the best of {most} (Bonferroni)"
         test = pooled if most > 2 else "" if pairs else "by Welch's test"
-        over = "over machines" if any(each.machines > 2 for each in ratios) else ""
+        over = "over machines" if any(ratio.machines > 2 for ratio in ratios) else ""
         yield ", ".join(filter(None, ("Intervals are at 95%", over, pairs, test)))
     elif ratios:
         yield "There are no intervals"
     if answer.target and answer.target.mean_level:
         level = percent(answer.target.mean_level)
-        yield f"The mean of the runs has to reach {words.target_text(answer.target)}, by a one-sided test at {level}"
+        yield f"The mean of the runs has to reach {target_text(answer.target)}, by a one-sided test at {level}"
     elif answer.target:
-        goal = words.target_text(answer.target)
+        goal = target_text(answer.target)
         yield f"The time to {goal} is training time until the end of the first epoch that reaches it, with restarts"
     if answer.budget:
-        yield f"Each run may spend {words.budget_text(answer.budget, answer.currency)}, and the quality decides"
-    cautions = [each.text for each in answer.trust.cautions]
+        yield f"Each run may spend {budget_text(answer.budget, answer.currency)}, and the quality decides"
+    cautions = [caution.text for caution in answer.trust.cautions]
     yield f"Cautions: {names_text(cautions)}" if cautions else "There are no cautions about the measurement"
 
 
@@ -113,21 +115,26 @@ def provenance(
     """Return where results come from, by kind; kinds of which nothing is known are left out."""
     drivers = (run.hardware.get("driver") for run in runs)
     leaves = (run.cell.leaves for run in runs)
-    frameworks = (" ".join(str(each[name]) for name in FRAMEWORK if name in each) for each in leaves)
-    commits = [*(str(each.made_with.get("commit") or "") for each in executions), *versions.get("commit", ())]
-    commands = [*(str(each.made_with.get("command") or "") for each in executions), *(run.command for run in runs)]
-    found: dict[str, Iterable[object]] = {
+    frameworks = (
+        " ".join(str(leaf_values[name]) for name in FRAMEWORK if name in leaf_values) for leaf_values in leaves
+    )
+    commits = [*(str(execution.made_with.get("commit") or "") for execution in executions), *versions.get("commit", ())]
+    commands = [
+        *(str(execution.made_with.get("command") or "") for execution in executions),
+        *(run.command for run in runs),
+    ]
+    by_kind: dict[str, Iterable[object]] = {
         "sources": map(source_line, sources),
         "machines": machines,
         "dates (UTC)": [" to ".join(dates)],
         "driver": drivers,
         "framework": frameworks,
-        "versions": [f"{name} {', '.join(own)}" for name, own in versions.items() if name != "commit"],
-        "commit": (each.replace(DIRTY, " with uncommitted changes") for each in commits),
+        "versions": [f"{name} {', '.join(numbers)}" for name, numbers in versions.items() if name != "commit"],
+        "commit": (commit.replace(DIRTY, " with uncommitted changes") for commit in commits),
         "command": commands,
     }
-    listed = {name: [str(text) for text in dict.fromkeys(texts) if text] for name, texts in found.items()}
-    return {name: texts for name, texts in listed.items() if texts}
+    texts_of = {name: [str(text) for text in dict.fromkeys(texts) if text] for name, texts in by_kind.items()}
+    return {name: texts for name, texts in texts_of.items() if texts}
 
 
 def source_line(source: str) -> str:
@@ -138,6 +145,6 @@ def source_line(source: str) -> str:
     if path.is_file():
         return f"{path.name}, sha256:{sha256(path.read_bytes()).hexdigest()[:16]}"
     digest, parts = sha256(), [*event_files(path, ATTEMPTS), *event_files(path, CHECKS), *execution_files(path)]
-    for file in parts or sorted(each for each in path.rglob("*") if each.is_file()):
+    for file in parts or sorted(file for file in path.rglob("*") if file.is_file()):
         digest.update(f"{file.relative_to(path).as_posix()}\0".encode() + file.read_bytes())
     return f"{path.name}, sha256:{digest.hexdigest()[:16]}"

@@ -11,16 +11,17 @@ from raybench.core.text import names_text, plural, printable
 from raybench.reporting import figures
 from raybench.reporting.layout import LABEL, Column
 from raybench.reporting.page import template
-from raybench.reporting.words import number, ratio_text, ratio_words
+from raybench.reporting.words.numbers import number, ratio_text
+from raybench.reporting.words.ratios import ratio_words
 
 
 def sentences(over: OverTime) -> Iterator[str]:
     """Yield how each configuration is today, then when it became faster or slower, and what else changed then."""
     changed = [series for series in over.series if series.today]
-    for series in sorted(changed, key=lambda each: each.today.value if each.today else 1.0):
+    for series in sorted(changed, key=lambda one: one.today.value if one.today else 1.0):
         yield f"Today, {series.label}: {_speed(series.today, 'at first')}, since {series.levels[0].since}."
-    if changed and (same := [series.label for series in over.series if not series.today]):
-        yield f"No change of {names_text(same)}."
+    if changed and (unchanged := [series.label for series in over.series if not series.today]):
+        yield f"No change of {names_text(unchanged)}."
     for series in over.series:
         if series.trend:
             yield f"{series.label}: a trend, no step: {_speed(series.trend.per_week, 'the week before')}."
@@ -29,14 +30,14 @@ def sentences(over: OverTime) -> Iterator[str]:
             speed = ratio_text(level.speed, "95% CI ")
             besides = f" ({names_text(list(map(str, level.differences)))})" if level.differences else ""
             yield f"{series.label}: {what} since {level.since}, {speed} the speed before{besides}."
-    if all(len(each.levels) < 2 for each in over.series):
-        executions = max(len(each.sessions) for each in over.series)
+    if all(len(series.levels) < 2 for series in over.series):
+        executions = max(len(series.sessions) for series in over.series)
         few = "; one is found from 12 on" if executions < 12 else ""
         yield f"No change of speed in {plural(executions, 'execution')}{few}."
 
 
-def _speed(ratio: Ratio | None, other: str) -> str:
-    return ratio_words(ratio, Criterion.FASTEST, other) if ratio else ""
+def _speed(ratio: Ratio | None, reference: str) -> str:
+    return ratio_words(ratio, Criterion.FASTEST, reference) if ratio else ""
 
 
 def columns(over: OverTime) -> list[Column]:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from raybench.core.text import plural, printable
-from raybench.reporting import figures, words
+from raybench.reporting import figures
 from raybench.reporting.columns import configuration_columns, device_columns, effect_columns, machine_columns, rows
+from raybench.reporting.words.best import best_texts, further_sentences
+from raybench.reporting.words.captions import hardware_text, machines_text, table_caption
+from raybench.reporting.words.effects import effect_detail, effects_note
+from raybench.reporting.words.status import caution_text, failure_sentences, status_sentences, trust_sentence
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
     from raybench.analysis.answer import Answer
     from raybench.reporting.report import Report
+
+USED: tuple[Callable[..., Any], ...] = (
+    *(status_sentences, best_texts, further_sentences, effect_detail, effects_note, table_caption, failure_sentences),
+    *(trust_sentence, caution_text, machines_text, hardware_text, plural),
+    *(rows, effect_columns, device_columns, configuration_columns, machine_columns),
+)
+"""Functions that the template calls."""
 
 
 def page(report: Report) -> str:
@@ -40,13 +52,5 @@ def template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {
-        "words": words,
-        "plural": plural,
-        "effect_columns": effect_columns,
-        "device_columns": device_columns,
-        "machine_columns": machine_columns,
-        "rows": rows,
-    }
-    templates.globals |= {"configuration_columns": configuration_columns}
+    templates.globals |= {function.__name__: function for function in USED}
     return templates.get_template("page.html.j2")

@@ -15,8 +15,18 @@ from raybench.core.cell import CellDevice
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural, printable_json
 from raybench.devices import hardware_text
-from raybench.reporting import words
 from raybench.reporting.method import method, provenance
+from raybench.reporting.words.best import best_texts, verdict
+from raybench.reporting.words.effects import scaling_sentences
+from raybench.reporting.words.goodput import goodput_sentences
+from raybench.reporting.words.status import (
+    caution_text,
+    certainty_sentences,
+    failure_sentences,
+    mean_sentences,
+    status_sentences,
+    trust_sentence,
+)
 from raybench.results.executions import Execution
 from raybench.results.run_table import Run
 from raybench.workloads.own_files import FILE
@@ -57,7 +67,7 @@ class Report:
 def make_report(
     answer: Answer,
     attempts: Iterable[Run],
-    made: str = "",
+    now: str = "",
     grid_file: str = "",
     executions: Sequence[Execution] = (),
     sources: Sequence[str] = (),
@@ -74,18 +84,18 @@ def make_report(
     days = sorted({run.started[:10] for run in runs if run.started})
     dates = list(dict.fromkeys([*days[:1], *days[-1:]]))
     on = [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()]
-    listed = {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())}
+    by_program = {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())}
     completed = [run for run in runs if run.status == TrialStatus.COMPLETED]
     return Report(
         answer,
-        made,
+        now,
         dates,
         grid_file,
         on,
-        listed,
+        by_program,
         sorted({run.clock or "trial" for run in completed if run.host}),
-        method(answer, completed, dates, listed),
-        provenance(completed, on, dates, listed, executions, sources),
+        method(answer, completed, dates, by_program),
+        provenance(completed, on, dates, by_program, executions, sources),
     )
 
 
@@ -112,18 +122,18 @@ def as_json(report: Report) -> str:
     """
     answer = report.answer
     sentences = {
-        "verdict": words.verdict(answer),
-        "status": words.status_sentences(answer),
-        "best": [str(text) for text in words.best_texts(answer)],
-        "certainty": words.certainty_sentences(answer),
-        "means": words.mean_sentences(answer),
-        "scaling": list(words.scaling_sentences(answer)),
-        "goodput": words.goodput_sentences(answer),
-        "trust": words.trust_sentence(answer),
-        "cautions": [words.caution_text(each) for each in answer.trust.cautions],
-        "failures": words.failure_sentences(answer),
+        "verdict": verdict(answer),
+        "status": status_sentences(answer),
+        "best": [str(text) for text in best_texts(answer)],
+        "certainty": certainty_sentences(answer),
+        "means": mean_sentences(answer),
+        "scaling": list(scaling_sentences(answer)),
+        "goodput": goodput_sentences(answer),
+        "trust": trust_sentence(answer),
+        "cautions": [caution_text(caution) for caution in answer.trust.cautions],
+        "failures": failure_sentences(answer),
     }
-    context = {each.name: getattr(report, each.name) for each in fields(report) if each.name != "answer"}
+    context = {entry.name: getattr(report, entry.name) for entry in fields(report) if entry.name != "answer"}
     return json_text({"version": VERSION, **_plain(answer), "sentences": sentences, **context})
 
 
@@ -135,7 +145,7 @@ def json_text(data: Any) -> str:
 def _plain(value: Any) -> Any:
     """Return a value as plain data; numbers that JSON does not have are null."""
     if is_dataclass(value):
-        names = (each.name for each in fields(value) if each.name != "curve")
+        names = (entry.name for entry in fields(value) if entry.name != "curve")
         return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}

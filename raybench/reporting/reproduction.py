@@ -10,7 +10,8 @@ from raybench.analysis.changed_values import ChangedValue
 from raybench.analysis.reproduction import imported_runs, reproduction
 from raybench.core.code_state import DIRTY
 from raybench.core.text import join_words, names_text, plural
-from raybench.reporting.words import quality_words, ratio_words
+from raybench.reporting.words.quality import quality_words
+from raybench.reporting.words.ratios import ratio_words
 from raybench.results.history import GridHistory
 from raybench.results.run_table import Run
 
@@ -22,9 +23,9 @@ def before(plan: Plan, history: GridHistory) -> Iterator[str]:
     """Yield what was imported of a grid that has not run here, and what differs."""
     planned = [Run(cell=cell.content) for cell in plan.cells if not cell.skip]
     folder = plan.workload.folder or str(plan.spec.source_path.parent if plan.spec.source_path else ".")
-    if found := imported_runs(history, planned, folder):
-        commit = f", commit {found.commit.replace(DIRTY, ' with uncommitted changes')}" if found.commit else ""
-        yield f"Imported: {plural(found.runs, 'run')}{_of(found.hosts)}{commit}. {_different(found.differences)}"
+    if done := imported_runs(history, planned, folder):
+        commit = f", commit {done.commit.replace(DIRTY, ' with uncommitted changes')}" if done.commit else ""
+        yield f"Imported: {plural(done.runs, 'run')}{_of(done.hosts)}{commit}. {_different(done.differences)}"
 
 
 def _of(hosts: tuple[str, ...]) -> str:
@@ -33,14 +34,14 @@ def _of(hosts: tuple[str, ...]) -> str:
 
 def after(history: GridHistory) -> Iterator[str]:
     """Yield how the runs here compare with the imported ones."""
-    if found := reproduction(history):
-        other = f"the {plural(found.imported, 'imported run')}{_of(found.hosts)}"
-        facts = [ratio_words(found.speed, Criterion.FASTEST, "these")] if found.speed else []
-        facts += [quality_words(found.quality, found.metric, "" if facts else "these")] if found.quality else []
-        runs = f"{plural(found.here, 'run')} here against {other}, in {plural(found.configurations, 'configuration')}"
-        yield f"{runs}: {', '.join(facts) or 'nothing to compare'}. {_different(found.differences)}"
+    if here := reproduction(history):
+        imported = f"the {plural(here.imported, 'imported run')}{_of(here.hosts)}"
+        facts = [ratio_words(here.speed, Criterion.FASTEST, "these")] if here.speed else []
+        facts += [quality_words(here.quality, here.metric, "" if facts else "these")] if here.quality else []
+        runs = f"{plural(here.here, 'run')} here against {imported}, in {plural(here.configurations, 'configuration')}"
+        yield f"{runs}: {', '.join(facts) or 'nothing to compare'}. {_different(here.differences)}"
 
 
 def _different(differences: tuple[ChangedValue, ...]) -> str:
-    listed = names_text([str(each) for each in differences])
-    return f"Different here: {listed}." if differences else "Hardware, versions and code are the same here."
+    changed = names_text([str(difference) for difference in differences])
+    return f"Different here: {changed}." if differences else "Hardware, versions and code are the same here."

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from raybench.errors import UsageError, nearest
-from raybench.reporting import words
 from raybench.reporting.columns import configuration_columns, effect_columns, rows
 from raybench.reporting.layout import AXIS, Column
 from raybench.reporting.report import Report
+from raybench.reporting.words.best import best_texts
+from raybench.reporting.words.captions import table_caption
+from raybench.reporting.words.effects import effects_note, scaling_sentences
+from raybench.reporting.words.status import mean_sentences, status_sentences
 
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
@@ -34,18 +37,20 @@ def as_markdown(report: Report) -> str:
     answer = report.answer
     parts = [f"**{literal(answer.grid)}**", *map(literal, _sentences(report))]
     parts += [markdown_table(table) for table in _tables(report)]
-    parts += [literal(words.table_caption(answer)), f"Method. {literal(report.method)}"]
+    parts += [literal(table_caption(answer)), f"Method. {literal(report.method)}"]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def as_latex(report: Report) -> str:
     """Return the tables as LaTeX with the package booktabs; the answer before, the method after them."""
     answer = report.answer
-    captions = [words.table_caption(answer), words.effects_note(answer)]
+    captions = [table_caption(answer), effects_note(answer)]
     parts = ["% needs \\usepackage{booktabs}", *map(_latex, _sentences(report)), ""]
     for columns, caption in zip(reversed(_tables(report)), captions, strict=False):
         names = " & ".join(_latex(column.head) for column in columns)
-        lines = [" & ".join(map(_latex, row)) + r" \\" for row in zip(*(each.texts for each in columns), strict=True)]
+        lines = [
+            " & ".join(map(_latex, row)) + r" \\" for row in zip(*(column.texts for column in columns), strict=True)
+        ]
         layout = "".join("r" if column.right else "l" for column in columns)
         parts += [
             r"\begin{table}",
@@ -64,8 +69,8 @@ def as_latex(report: Report) -> str:
 
 def _sentences(report: Report) -> list[str]:
     answer = report.answer
-    sentences = [*words.status_sentences(answer), *map(str, words.best_texts(answer)), *words.mean_sentences(answer)]
-    return [*sentences, *words.scaling_sentences(answer)]
+    sentences = [*status_sentences(answer), *map(str, best_texts(answer)), *mean_sentences(answer)]
+    return [*sentences, *scaling_sentences(answer)]
 
 
 def _tables(report: Report) -> list[list[Column]]:

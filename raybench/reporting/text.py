@@ -6,9 +6,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from raybench.core.text import plural, printable
-from raybench.reporting import words
 from raybench.reporting.columns import configuration_columns, device_columns, effect_columns, machine_columns, rows
 from raybench.reporting.layout import Line, table_lines, wrapped
+from raybench.reporting.words.best import best_texts, further_sentences
+from raybench.reporting.words.captions import hardware_text, table_caption
+from raybench.reporting.words.effects import effect_detail, effects_note
+from raybench.reporting.words.goodput import goodput_sentences
+from raybench.reporting.words.status import (
+    caution_text,
+    failure_sentences,
+    status_sentences,
+    trust_sentence,
+)
 
 if TYPE_CHECKING:
     from raybench.analysis.answer import Answer
@@ -40,24 +49,14 @@ def report_lines(answer: Answer, width: int, full: bool = False, after_run: str 
 def _blocks(answer: Answer, width: int, full: bool, after_run: str) -> Iterator[list[Line]]:
     """Yield the parts of the report, which empty lines separate."""
     more = f"`{after_run} --full`" if after_run else "--full"
-    yield wrapped(words.status_sentences(answer), width, "yellow")
-    yield wrapped(
-        [
-            *map(str, words.best_texts(answer)),
-            *words.certainty_sentences(answer),
-            *words.mean_sentences(answer),
-            *words.scaling_sentences(answer),
-            *words.compilation_sentences(answer),
-        ],
-        width,
-        "bold",
-    )
+    yield wrapped(status_sentences(answer), width, "yellow")
+    yield wrapped([*map(str, best_texts(answer)), *further_sentences(answer)], width, "bold")
     yield list(table_lines(columns, width)) if (columns := device_columns(answer)) else []
     yield list(_effects(answer, width, full, more))
     yield list(_configurations(answer, width, full, more))
-    yield wrapped(words.goodput_sentences(answer), width) if full else []
+    yield wrapped(goodput_sentences(answer), width) if full else []
     yield list(table_lines(columns, width)) if (columns := machine_columns(answer)) else []
-    failures = words.failure_sentences(answer, only_skips=bool(after_run))
+    failures = failure_sentences(answer, only_skips=bool(after_run))
     if not full and len(failures) > MAX_FAILURES:
         reasons = plural(len(failures) - MAX_FAILURES, "more reason")
         failures = [*failures[:MAX_FAILURES], f"{reasons} for missing results: {more}"]
@@ -69,11 +68,11 @@ def _effects(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line
     """Yield the table of effects: all, or the first of many."""
     if columns := effect_columns(answer):
         shown = range(len(answer.effects))[: None if full else MAX_ROWS]
-        details = {number: words.effect_detail(answer, answer.effects[number]) for number in shown}
+        details = {number: effect_detail(answer, answer.effects[number]) for number in shown}
         yield from table_lines([column.of_rows(shown) for column in columns], width, details)
         left_out = len(answer.effects) - len(shown)
         rest = f"… {left_out:,} more: {more}" if left_out else ""
-        yield from wrapped([rest, words.effects_note(answer)], width, "dim")
+        yield from wrapped([rest, effects_note(answer)], width, "dim")
 
 
 def _configurations(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
@@ -85,17 +84,17 @@ def _configurations(answer: Answer, width: int, full: bool, more: str) -> Iterat
         kept = [*range(best), *range(best + left_out, count)] if left_out else range(count)
         columns = [column.of_rows(kept) for column in configuration_columns(answer, all_rows)]
         yield from table_lines(columns, width, {best - 1: f"… {left_out:,} more: {more}"} if left_out else {})
-    hardware = words.hardware_text(answer)
-    yield from wrapped([words.table_caption(answer), f"Hardware: {hardware}." if hardware else ""], width, "dim")
+    hardware = hardware_text(answer)
+    yield from wrapped([table_caption(answer), f"Hardware: {hardware}." if hardware else ""], width, "dim")
 
 
 def _trust(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
     cautions, notes = answer.trust.cautions, answer.trust.notes
-    yield from wrapped([words.trust_sentence(answer)], width, "yellow" if cautions else "green")
-    for each in cautions:
-        mark = f"{each.mark}: " if each.mark else ""
-        yield from wrapped([f"{mark}{words.caution_text(each)}"], width, "yellow", "  ", "  ")
+    yield from wrapped([trust_sentence(answer)], width, "yellow" if cautions else "green")
+    for caution in cautions:
+        mark = f"{caution.mark}: " if caution.mark else ""
+        yield from wrapped([f"{mark}{caution_text(caution)}"], width, "yellow", "  ", "  ")
     if full:
-        yield from wrapped([f"Note: {words.caution_text(each)}" for each in notes], width, "dim")
+        yield from wrapped([f"Note: {caution_text(note)}" for note in notes], width, "dim")
     elif notes:
         yield from wrapped([f"{plural(len(notes), 'note')}, shown with {more}."], width, "dim")

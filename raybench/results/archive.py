@@ -92,7 +92,7 @@ def write_archive(folder: Path, path: Path) -> tuple[int, int]:
 
 def _for_people(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the grid file and the requirements of the last execution, by name."""
-    executions = in_order([each for file in execution_files(folder) if (each := Execution.read(file))])
+    executions = in_order([execution for file in execution_files(folder) if (execution := Execution.read(file))])
     last = executions[-1] if executions else None
     if last and last.grid:
         yield GRID_FILE, last.grid.encode()
@@ -160,7 +160,7 @@ def import_folder(source: Path, results: Path, name: str) -> tuple[int, int]:
                 write_atomic(copy, file.read_text(encoding="utf-8"))
         except OSError as error:
             raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from None
-    count, added = (sum(file.parent.parent.name == ATTEMPTS for file in each) for each in (files, new))
+    count, added = (sum(file.parent.parent.name == ATTEMPTS for file in group) for group in (files, new))
     return added, count - added
 
 

@@ -92,8 +92,8 @@ class _OfAttempt(msgspec.Struct, tag_field="event", kw_only=True, gc=False):
 def _event(kind: str, names: str, *more: tuple[Any, ...]) -> Any:
     """The struct of a kind of event, with fields of a run by their names and types, and further ones."""
     types, empty = get_type_hints(Run), Run()
-    listed = [(name, types[name], getattr(empty, name)) for name in names.split()]
-    return msgspec.defstruct(kind, [*listed, *more], bases=(_OfAttempt,), tag=kind, kw_only=True)
+    declared = [(name, types[name], getattr(empty, name)) for name in names.split()]
+    return msgspec.defstruct(kind, [*declared, *more], bases=(_OfAttempt,), tag=kind, kw_only=True)
 
 
 _PLAIN = "seed request_id origin execution label grid profile target"

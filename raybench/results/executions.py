@@ -60,7 +60,7 @@ class Execution:
     ) -> Self:
         """Return the execution that this process begins now, after earlier ones, with the code in a folder."""
         name = as_name(f"{now()} {platform.node()} {os.getpid()}")
-        number = 1 + max((each.number for each in earlier if each.origin == origin), default=0)
+        number = 1 + max((execution.number for execution in earlier if execution.origin == origin), default=0)
         return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), rerun, number, made_with(folder))
 
     def path(self, folder: Path) -> Path:
@@ -92,15 +92,15 @@ class Execution:
         rerun, number = data.get("rerun") is True, int(number_in(data.get("number")) or 0)
         if not isinstance(request, dict):
             return None
-        made = mapping_in(data.get("made_with"))
-        return cls(path.stem, origin or "", grid or "", request, rerun, number, made)
+        software = mapping_in(data.get("made_with"))
+        return cls(path.stem, origin or "", grid or "", request, rerun, number, software)
 
 
 def in_order(executions: Collection[Execution]) -> list[Execution]:
     """Return executions in the order of time; those of one results folder by their numbers, whatever its clock says."""
     begins: dict[str, str] = {}
     keys: dict[str, tuple[str, int]] = {}
-    for each in sorted(executions, key=lambda each: (each.number, each.name)):
-        begins[each.origin] = max(each.name, begins.get(each.origin, ""))
-        keys[each.name] = begins[each.origin], each.number
-    return sorted(executions, key=lambda each: keys[each.name])
+    for execution in sorted(executions, key=lambda item: (item.number, item.name)):
+        begins[execution.origin] = max(execution.name, begins.get(execution.origin, ""))
+        keys[execution.name] = begins[execution.origin], execution.number
+    return sorted(executions, key=lambda execution: keys[execution.name])

@@ -53,9 +53,9 @@ def results_id(results: Path) -> str:
     Raises:
         OSError: it cannot be written.
     """
-    if not (known := known_id(results)):
+    if not (folder_id := known_id(results)):
         (results / ID).write_text(uuid4().hex[:12], encoding="ascii")
-    return known or known_id(results)
+    return folder_id or known_id(results)
 
 
 def known_id(results: Path) -> str:

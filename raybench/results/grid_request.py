@@ -132,13 +132,13 @@ class GridRequest:
         """Return whether more of a metric is better, and how that is known."""
         return direction_of(metric, self.higher_is_better, self.target)
 
-    def is_same(self, other: GridRequest | None) -> bool:
+    def is_same(self, earlier: GridRequest | None) -> bool:
         """Return whether a different request differs at most in the text of its file."""
 
         def saved(request: GridRequest) -> str:
             return json.dumps({**request.to_json(), "first_look": 0}, default=str)
 
-        return other is not None and saved(self) == saved(other)
+        return earlier is not None and saved(self) == saved(earlier)
 
 
 def latest_request(history: GridHistory) -> GridRequest | None:
@@ -156,7 +156,7 @@ def latest_request(history: GridHistory) -> GridRequest | None:
     # Machines in the order in which they began, so that results of a further one do not change the reference.
     began = [by_origin[origin] for origin in dict.fromkeys(e.origin for e in history.executions) if origin in by_origin]
     last = next(iter(by_origin.values()))
-    place = next(number for number, each in enumerate(began) if each is last)
+    place = next(number for number, candidate in enumerate(began) if candidate is last)
     return replace(unite(last, began[place + 1 :], began[:place]), first_look=first_look(history, last))
 
 
@@ -196,18 +196,18 @@ def first_look(history: GridHistory, request: GridRequest) -> int:
     return 0
 
 
-def unite(request: GridRequest, others: Sequence[GridRequest], earlier: Sequence[GridRequest] = ()) -> GridRequest:
+def unite(request: GridRequest, further: Sequence[GridRequest], earlier: Sequence[GridRequest] = ()) -> GridRequest:
     """Add the cells of other machines to a request; those of `earlier` ones come first.
 
     A cell that cannot run on one machine is left out if a different machine has it. Cells that differ only in the
     hardware or in what is installed there get different device names, such as `cpu (AMD EPYC)`.
     """
     points: dict[str, dict[str, PlannedCell]] = {}
-    for of_machine, cell in ((each, cell) for each in (*earlier, request, *others) for cell in each.cells):
+    for of_machine, cell in ((asked, cell) for asked in (*earlier, request, *further) for cell in asked.cells):
         of_point = points.setdefault(canonical({"axes": cell.axes}), {})
-        known = of_point.get(cell.cell_id, cell)
-        content = cell if of_machine is request else known
-        of_point[cell.cell_id] = replace(content, repeats=max(known.repeats, cell.repeats))
+        planned = of_point.get(cell.cell_id, cell)
+        content = cell if of_machine is request else planned
+        of_point[cell.cell_id] = replace(content, repeats=max(planned.repeats, cell.repeats))
     groups = []
     for of_point in points.values():
         runnable = [cell for cell in of_point.values() if not cell.skip]
@@ -220,7 +220,7 @@ def unite(request: GridRequest, others: Sequence[GridRequest], earlier: Sequence
     ]
     baseline = dict(request.baseline)
     if "device" in baseline:
-        asked = (cell for each in (*earlier, request) for cell in each.cells)
+        asked = (cell for earlier_request in (*earlier, request) for cell in earlier_request.cells)
         first = next((cell for cell in asked if cell.axes.get("device") == baseline["device"] and not cell.skip), None)
         baseline["device"] = names.get(first.cell_id, baseline["device"]) if first else baseline["device"]
     return replace(request, cells=cells, baseline=baseline)
@@ -293,39 +293,41 @@ def request_of_runs(name: str, attempts: Iterable[Run], prices: Mapping[str, flo
     by_cell: dict[str, list[Run]] = {}
     for attempt in attempts:
         by_cell.setdefault(attempt.cell_id, []).append(attempt)
-    runs = {cell_id: next((each for each in group if each.cell), group[0]) for cell_id, group in by_cell.items()}
+    runs = {cell_id: next((run for run in group if run.cell), group[0]) for cell_id, group in by_cell.items()}
     axes = {cell_id: _axes(run) for cell_id, run in runs.items()}
-    varied = [axis for axis in dict.fromkeys(axis for each in axes.values() for axis in each) if _varies(axis, axes)]
+    varied = [
+        axis for axis in dict.fromkeys(axis for values in axes.values() for axis in values) if _varies(axis, axes)
+    ]
     cells = []
     for cell_id, run in runs.items():
-        own = {axis: axes[cell_id][axis] for axis in varied if axis in axes[cell_id]}
+        coordinates = {axis: axes[cell_id][axis] for axis in varied if axis in axes[cell_id]}
         skip = str(run.error.get("message")) if run.status == TrialStatus.SKIPPED and run.error else None
-        repeats = max(each.repeat for each in by_cell[cell_id]) + 1
-        cells.append(PlannedCell(cell_id, own, repeats, skip, (prices or {}).get(cell_id), run.cell))
+        repeats = max(run.repeat for run in by_cell[cell_id]) + 1
+        cells.append(PlannedCell(cell_id, coordinates, repeats, skip, (prices or {}).get(cell_id), run.cell))
     target = next((run.target for run in runs.values() if run.target), None)
     budgets = [dict(run.cell.budget or {}) for run in runs.values()]
-    common = budgets[0] if budgets and all(each == budgets[0] for each in budgets) else {}
+    common = budgets[0] if budgets and all(budget == budgets[0] for budget in budgets) else {}
     budget = {name: common[key] for name, key in (("time", "seconds"), ("energy", "joules")) if key in common}
     workloads = dict.fromkeys(str(run.cell.workload.name) for run in runs.values() if run.cell.workload.name)
     metric = target.metric if target else next((run.metric for run in runs.values() if run.metric), "")
-    said = {
+    directions = {
         name: is_higher
         for run in runs.values()
         for names, is_higher in ((run.lower_is_better, False), (run.higher_is_better, True))
         for name in (names or "").split()
     }
     request = GridRequest(name, cells, workload=", ".join(workloads) or name, target=target, metric=metric)
-    return replace(request, budget=budget, higher_is_better=said)
+    return replace(request, budget=budget, higher_is_better=directions)
 
 
 def _varies(axis: str, axes: Mapping[str, Mapping[str, Any]]) -> bool:
     """Return whether an axis has several values; a value that the device's name implies does not count."""
     values: dict[str, set[str]] = {}
-    for each in axes.values():
-        values.setdefault("" if axis in ("device", "workload") else str(each.get("device")), set()).add(
-            repr(each.get(axis))
+    for coordinates in axes.values():
+        values.setdefault("" if axis in ("device", "workload") else str(coordinates.get("device")), set()).add(
+            repr(coordinates.get(axis))
         )
-    return any(len(each) > 1 for each in values.values())
+    return any(len(value) > 1 for value in values.values())
 
 
 def _axes(attempt: Run) -> dict[str, Any]:

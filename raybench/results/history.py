@@ -134,8 +134,8 @@ class GridHistory:
     def output_clock(self, cell: Cell) -> dict[str, Any] | None:
         """The clock in the output of the first completed run of a command, which all its runs have in common."""
         digest, runs = cell.workload.digest, self.attempts.values()
-        same = (run for run in runs if run.status == TrialStatus.COMPLETED and run.cell.workload.digest == digest)
-        clocks = [run.output_clock for run in sorted(same, key=lambda run: run.ended or "") if run.output_clock]
+        clocked = (run for run in runs if run.status == TrialStatus.COMPLETED and run.cell.workload.digest == digest)
+        clocks = [run.output_clock for run in sorted(clocked, key=lambda run: run.ended or "") if run.output_clock]
         return asdict(clocks[0]) if clocks else None
 
     @property

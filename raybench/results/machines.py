@@ -20,13 +20,13 @@ def replaced(history: GridHistory) -> set[Key]:
 
     With a fixed number of repeats each trial has a new run in the end. Repeats until certain may end with fewer.
     """
-    found: set[Key] = set()
-    for execution in (each for each in history.executions if each.rerun):
-        own = [each for each in history.attempts.values() if each.origin == execution.origin and each.started]
-        later = {each.key: as_name(each.started or "") >= execution.name[:MILLISECONDS] for each in own}
-        renewed = {each.cell_id for each in own if later[each.key] and each.status == TrialStatus.COMPLETED}
-        found |= {each.key for each in own if each.cell_id in renewed and not later[each.key]}
-    return found
+    keys: set[Key] = set()
+    for execution in (execution for execution in history.executions if execution.rerun):
+        started = [run for run in history.attempts.values() if run.origin == execution.origin and run.started]
+        later = {run.key: as_name(run.started or "") >= execution.name[:MILLISECONDS] for run in started}
+        renewed = {run.cell_id for run in started if later[run.key] and run.status == TrialStatus.COMPLETED}
+        keys |= {run.key for run in started if run.cell_id in renewed and not later[run.key]}
+    return keys
 
 
 def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[list[Run], GridRequest | None]:
@@ -39,12 +39,12 @@ def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[lis
     counted = {key: attempt for key, attempt in history.attempts.items() if key not in left_out}
     begun = {attempt.trial for attempt in counted.values() if attempt.started}
     # An attempt that was lost before its process began names no machine; the trial's other attempts count.
-    known = {key: each for key, each in counted.items() if each.started or each.trial not in begun}
-    attempts = list(known.values())
+    present = {key: run for key, run in counted.items() if run.started or run.trial not in begun}
+    attempts = list(present.values())
     own_trials = {attempt.trial for attempt in attempts}
     if len({attempt.origin for attempt in attempts}) > 1:
         requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
-        attempts = list(_as_further_repeats(known, requested).values())
+        attempts = list(_as_further_repeats(present, requested).values())
     if request is None:
         return attempts, None
     request = unite(request, ())
@@ -79,9 +79,9 @@ def _as_further_repeats(attempts: Mapping[Key, Run], repeats: Mapping[str, int])
     renamed: list[Run] = []
     for same_trial in by_trial.values():
         cell = same_trial[0].cell_id
-        own, *others = _by_machine(same_trial)
-        renamed += own
-        for machine in others:
+        first_machine, *further_machines = _by_machine(same_trial)
+        renamed += first_machine
+        for machine in further_machines:
             renamed += [replace(attempt, trial=trial_id(cell, next_repeat[cell])) for attempt in machine]
             next_repeat[cell] += 1
     return {attempt.key: attempt for attempt in renamed}

@@ -60,14 +60,14 @@ def words_in(name: str) -> frozenset[str]:
     return frozenset({*map(str.lower, parts), *pieces, *map("".join, pairwise(pieces))})
 
 
-def direction_of(metric: str, said: Mapping[str, bool], target: Target | None = None) -> Direction:
+def direction_of(metric: str, directions: Mapping[str, bool], target: Target | None = None) -> Direction:
     """Return whether more of a metric is better: as the user or the target says, else by the words of its name.
 
     Args:
-        said: whether more is better, by metric.
+        directions: whether more is better, by metric, as the user says.
     """
-    if metric in said:
-        return Direction(said[metric], Origin.SAID)
+    if metric in directions:
+        return Direction(directions[metric], Origin.SAID)
     if target and target.metric == metric:
         return Direction(target.at_least is not None, Origin.SAID)
     words = words_in(metric)

@@ -129,8 +129,8 @@ def _joules(meaning: str, stretch: str, part: str = DEVICE, **declared: Any) -> 
     return number("J", meaning, of, **declared)
 
 
-def _rounded(of: Callable[[Sequence[float]], float], values: Sequence[float]) -> float | None:
-    return round(of(values), DIGITS) if values else None
+def _rounded(reduce: Callable[[Sequence[float]], float], values: Sequence[float]) -> float | None:
+    return round(reduce(values), DIGITS) if values else None
 
 
 @dataclass(kw_only=True)
@@ -463,8 +463,8 @@ class Run:
         "the same, relative to what the device has",
         lambda run: (
             None
-            if not (peak := run.peak_bytes) or not (own := number_in(run.hardware.get("memory_bytes")))
-            else peak / own
+            if not (peak := run.peak_bytes) or not (available := number_in(run.hardware.get("memory_bytes")))
+            else peak / available
         ),
         mlflow="summary/memory_used",
         head="memory used",
@@ -584,8 +584,8 @@ class Run:
     @cached_property
     def unmetered(self) -> list[str]:
         """The reasons why some energy was not measurable; empty if it was not monitored."""
-        listed = self.energy.get("missing")
-        return list(filter(text_in, listed)) if isinstance(listed, list) else []
+        reasons = self.energy.get("missing")
+        return list(filter(text_in, reasons)) if isinstance(reasons, list) else []
 
     findings: str | None = stored(TEXT, "codes of its cautions and notes, separated by commas")
     decay_result = text("result of the weight-decay check", "decay_check.says", name="decay_check")
@@ -762,8 +762,8 @@ def main_metric(names: Collection[str], requested: str = "") -> str:
 
 def quality_metrics(names: Iterable[str]) -> list[str]:
     """Return the metrics of quality: of data that is not trained on or, without one, the main metric of training."""
-    known = [name for name in names if _order(name)[0] <= TRAINING_QUALITY]
-    return [name for name in known if _order(name)[1] < PARTS["train"]] or sorted(known, key=_order)[:1]
+    candidates = [name for name in names if _order(name)[0] <= TRAINING_QUALITY]
+    return [name for name in candidates if _order(name)[1] < PARTS["train"]] or sorted(candidates, key=_order)[:1]
 
 
 def _order(name: str) -> tuple[int, int, bool]:
@@ -794,11 +794,11 @@ _NO_QUALITY = re.compile("entropy|policy|value|kl|surrogate|actor|critic|baselin
 
 def _shared(epochs: Epochs, seconds: list[float]) -> list[float]:
     """Give epochs of a command whose lines arrived together equal parts of their time, which the first has alone."""
-    alone = [place for place, together in enumerate(epochs.column("epochs_in_read")) if not together]
-    if len(alone) in (0, len(epochs)):
+    separate = [place for place, together in enumerate(epochs.column("epochs_in_read")) if not together]
+    if len(separate) in (0, len(epochs)):
         return seconds
-    parts = [fmean(seconds[place:end]) for place, end in pairwise([*alone, len(epochs)]) for _ in range(place, end)]
-    return [median(parts)] * alone[0] + parts  # those before came together with an epoch of the warm-up
+    parts = [fmean(seconds[place:end]) for place, end in pairwise([*separate, len(epochs)]) for _ in range(place, end)]
+    return [median(parts)] * separate[0] + parts  # those before came together with an epoch of the warm-up
 
 
 @lru_cache(2**16)

@@ -68,33 +68,39 @@ def load_grids(
     if not sources:
         raise UsageError("load: there is no source; name at least one")
     axes = dict(axis) if isinstance(axis, Mapping) else dict(text.partition("=")[::2] for text in axis)
-    listed: list[Run] = []
+    runs_of_tables: list[Run] = []
     repeats: Repeats = {}
     folders: dict[str, list[Path]] = {}
     with ExitStack() as stack:
-        for each in sources:
+        for source in sources:
             try:
-                if user_path(each).suffix.lower() == ".csv" and user_path(each).is_file():
-                    listed += epochs_csv.load_csv(user_path(each), repeats)
+                if user_path(source).suffix.lower() == ".csv" and user_path(source).is_file():
+                    runs_of_tables += epochs_csv.load_csv(user_path(source), repeats)
                     continue
-                if not has_results(user_path(each)) and not grids_in(user_path(each)) and _is_log(user_path(each)):
-                    listed += load_logs(user_path(each), axes, repeats)
+                if (
+                    not has_results(user_path(source))
+                    and not grids_in(user_path(source))
+                    and _is_log(user_path(source))
+                ):
+                    runs_of_tables += load_logs(user_path(source), axes, repeats)
                     continue
-                for folder in _folders(each, grid, stack):
+                for folder in _folders(source, grid, stack):
                     folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
-                raise UsageError(f"{redact(each)}: cannot be read: {error.strerror or error}") from None
-        grids = _by_grid(listed) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
-    if folders and all(user_path(each).is_dir() for each in sources):
-        grids = [replace(each, is_folder=True) for each in grids]
+                raise UsageError(f"{redact(source)}: cannot be read: {error.strerror or error}") from None
+        grids = _by_grid(runs_of_tables) + [
+            of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()
+        ]
+    if folders and all(user_path(source).is_dir() for source in sources):
+        grids = [replace(grid, is_folder=True) for grid in grids]
     if grid is not None:
-        known = [each.name for each in grids if each.name]
-        grids = [each for each in grids if each.name == grid]
+        names = [grid.name for grid in grids if grid.name]
+        grids = [loaded for loaded in grids if loaded.name == grid]
         if not grids:
             where = ", ".join(map(redact, sources))
-            raise UsageError(f"{where}: no results of a grid {grid}" + (f"; {nearest(grid, known)}" if known else ""))
+            raise UsageError(f"{where}: no results of a grid {grid}" + (f"; {nearest(grid, names)}" if names else ""))
     if attempts == "latest":
-        return [replace(each, runs=list(latest(each.runs).values())) for each in grids]
+        return [replace(grid, runs=list(latest(grid.runs).values())) for grid in grids]
     return grids
 
 
@@ -149,4 +155,4 @@ def _by_grid(runs: Sequence[Run]) -> list[GridSource]:
     grids: dict[str | None, list[Run]] = {}
     for run in runs:
         grids.setdefault(run.grid, []).append(run)
-    return [GridSource(name, own) for name, own in grids.items()]
+    return [GridSource(name, runs_of_grid) for name, runs_of_grid in grids.items()]

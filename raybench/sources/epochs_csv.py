@@ -64,11 +64,11 @@ ALIASES = {
 """Names that columns may also have: those of Keras's `CSVLogger`, and short ones."""
 
 
-def load_csv(path: Path, known: Repeats | None = None) -> list[Run]:
+def load_csv(path: Path, repeats: Repeats | None = None) -> list[Run]:
     """Load every trial of a CSV of epochs.
 
     Args:
-        known: the repeats in other files; those of this file are added.
+        repeats: those in other files; those of this file are added.
 
     Raises:
         FileError: it is invalid; the message lists all problems, each with line and column.
@@ -83,8 +83,8 @@ def load_csv(path: Path, known: Repeats | None = None) -> list[Run]:
     if is_of_others(file.names):
         from raybench.sources.table import read  # needs the names above
 
-        return read(file, texts).load(known)
-    return file.load(known)
+        return read(file, texts).load(repeats)
+    return file.load(repeats)
 
 
 def is_of_others(names: Sequence[str]) -> bool:

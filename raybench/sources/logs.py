@@ -41,12 +41,12 @@ def is_log(path: Path) -> bool:
         return b"\0" not in file.read(1 << 14)
 
 
-def load_logs(path: Path, axes: Mapping[str, str], known: Repeats) -> list[Run]:
+def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run]:
     """Load the run of a log, or those of all logs in a folder.
 
     Args:
         axes: regular expressions by the name of an axis, whose first group is its value, in the path or the text.
-        known: the repeats in other files; those of these are added.
+        repeats: those in other files; those of these are added.
 
     Raises:
         FileError: a file is damaged; of a folder one that holds no log is left out, with a warning.
@@ -81,12 +81,12 @@ def load_logs(path: Path, axes: Mapping[str, str], known: Repeats) -> list[Run]:
         [_said(log, name, axes) for log, name in zip(logs, names, strict=True)] if axes else _differences(logs, names)
     )
     runs: list[Run] = []
-    for log, name, own in zip(logs, names, values, strict=True):
-        log.values = {"trial": name, **log.values, **{f"{PARAM}{axis}": value for axis, value in own.items()}}
-        runs += log.table().load(known, path.stem)
+    for log, name, axis_values in zip(logs, names, values, strict=True):
+        log.values = {"trial": name, **log.values, **{f"{PARAM}{axis}": value for axis, value in axis_values.items()}}
+        runs += log.table().load(repeats, path.stem)
     if left_out:
-        listed = ", ".join(str(error.problems[0].file) for error in left_out[:3])
-        text = f"{len(left_out)} files without lines that count epochs or steps were left out: {listed}"
+        files_left_out = ", ".join(str(error.problems[0].file) for error in left_out[:3])
+        text = f"{len(left_out)} files without lines that count epochs or steps were left out: {files_left_out}"
         runs[0] = replace(runs[0], warnings=[text])
     return runs
 
@@ -122,7 +122,11 @@ def _differences(logs: Sequence[Log], names: Sequence[str]) -> list[dict[str, st
     if any(len({str(log.values.get(name)) for log in logs}) > 1 for name in settings):
         return values
     named = [
-        {own[0]: _number(own[1]) for own in _NAMED.findall(name) if not _SEEDS.fullmatch(own[0].rpartition("_")[2])}
+        {
+            match[0]: _number(match[1])
+            for match in _NAMED.findall(name)
+            if not _SEEDS.fullmatch(match[0].rpartition("_")[2])
+        }
         for name in names
     ]
     if len({_REPEATED.sub("", _NAMED.sub(r"\1", name)) for name in names}) == 1:  # they differ in numbers alone

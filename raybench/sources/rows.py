@@ -105,11 +105,11 @@ class Table:
         column = self.names.index(name) + 1 if name in self.names else 1
         self.problems.append(Problem(str(self.path), line, column, cut(name), message))
 
-    def load(self, known: Repeats | None = None, grid: str = "") -> list[Run]:
+    def load(self, repeats: Repeats | None = None, grid: str = "") -> list[Run]:
         """Return the trials as runs.
 
         Args:
-            known: the repeats in other files; those of this file are added.
+            repeats: those in other files; those of this file are added.
             grid: its grid, if no column names one; by default the name of the file.
 
         Raises:
@@ -121,19 +121,19 @@ class Table:
             if not self.problems:
                 step()
         if not self.problems:
-            runs = list(self._runs({} if known is None else known, grid or self.path.stem))
+            runs = list(self._runs({} if repeats is None else repeats, grid or self.path.stem))
         if self.problems:
             raise FileError(self.problems, SHOWN)
         return runs
 
     def _group(self) -> None:
         """Find the rows of each trial."""
-        own = [name for name in self.names if is_of_trial(name)]
+        trial_columns = [name for name in self.names if is_of_trial(name)]
         is_named = "trial" in self.names
         which = (
             ["grid", "trial", "attempt"]
             if is_named
-            else [name for name in own if name in _WHICH or name.startswith(PARAM)]
+            else [name for name in trial_columns if name in _WHICH or name.startswith(PARAM)]
         )
         columns = [self.columns[name] for name in which if name in self.columns]
         keys = zip(*columns, strict=True) if columns else [()] * len(self.lines)
@@ -141,14 +141,14 @@ class Table:
         for row, key in enumerate(keys):
             groups.setdefault(key, []).append(row)
         for rows in groups.values():
-            first, values = rows[0], {name: self.columns[name][rows[0]] for name in own}
+            first, values = rows[0], {name: self.columns[name][rows[0]] for name in trial_columns}
             if not is_named:
                 stem = self.path.stem
                 values["trial"] = f"{stem}:{self.lines[first]}" if self._trials else stem
-            for name in own:
+            for name in trial_columns:
                 for row in rows:
                     if self.columns[name][row] != values[name]:
-                        texts = (cut(str(each)) for each in (self.columns[name][row], values[name]))
+                        texts = (cut(str(value)) for value in (self.columns[name][row], values[name]))
                         conflict = f"{' here and '.join(texts)} on line {self.lines[first]}"
                         self.problem(self.lines[row], name, f"{conflict}: a trial has one")
             self._trials.append(_Trial(rows, values))
@@ -213,22 +213,22 @@ class Table:
         for part in ("input_wait_s", "compile_s") if self.time != "train_s" else ():
             if part in self.columns:
                 pairs = zip(seconds, self.columns[part], strict=True)
-                seconds = [own - (other or 0.0) for own, other in pairs]
+                seconds = [total_s - (part_s or 0.0) for total_s, part_s in pairs]
         self.columns["train_s"] = seconds if self.time == "train_s" else [round(max(0.0, s), 9) for s in seconds]
 
-    def _runs(self, known: Repeats, grid: str) -> Iterator[Run]:
+    def _runs(self, repeats: Repeats, grid: str) -> Iterator[Run]:
         """Yield the trials as runs; adds a problem for each repeat that two trials of a cell claim."""
-        numbers = sorted({number for each in self._trials if (number := each.values.get("repeat")) is not None})
-        columns = {name: own for name, own in self.columns.items() if name in OF_EPOCHS or "/" in name}
-        losses = [own for name, own in columns.items() if name.endswith("/loss")]
+        numbers = sorted({number for trial in self._trials if (number := trial.values.get("repeat")) is not None})
+        columns = {name: values for name, values in self.columns.items() if name in OF_EPOCHS or "/" in name}
+        losses = [values for name, values in columns.items() if name.endswith("/loss")]
         joules = columns.get("energy_j", ())
         cells: dict[tuple[Any, ...], str] = {}
         for trial in self._trials:
             values, rows = trial.values, trial.rows
-            is_diverged = any(own[rows[-1]] != own[rows[-1]] for own in losses)
+            is_diverged = any(values[rows[-1]] != values[rows[-1]] for values in losses)
             values["grid"] = values.get("grid") or grid
             values["status"] = values.get("status") or (TrialStatus.DIVERGED if is_diverged else TrialStatus.COMPLETED)
-            epochs = Epochs.of_columns({name: [own[row] for row in rows] for name, own in columns.items()})
+            epochs = Epochs.of_columns({name: [values[row] for row in rows] for name, values in columns.items()})
             energies = {columns["epoch"][row]: joules[row] for row in rows if joules and joules[row] is not None}
             run = run_of(values, epochs, energies)
             run.clock = self.clock
@@ -240,23 +240,25 @@ class Table:
                 cell = cells[identity]
                 run.name, run.trial = (
                     run.trial,
-                    trial_id(cell, self._repeat(trial, known.setdefault(cell, {}), numbers)),
+                    trial_id(cell, self._repeat(trial, repeats.setdefault(cell, {}), numbers)),
                 )
             yield run
 
-    def _repeat(self, trial: _Trial, known: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]) -> int:
+    def _repeat(
+        self, trial: _Trial, numbers_taken: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]
+    ) -> int:
         """Return the repeat number of a trial in its cell."""
         host = trial.values.get("host")
-        own = self.path, trial.values["trial"], self.lines[min(trial.rows)], host
-        repeat, free = trial.values.get("repeat"), max(known, default=-1) + 1
-        same = (number for number, each in known.items() if each[:2] == own[:2])
-        number = next(same, free) if repeat is None else numbers.index(repeat)
-        if number in known and (known[number][0], known[number][3]) != (self.path, host):
+        entry = self.path, trial.values["trial"], self.lines[min(trial.rows)], host
+        repeat, free = trial.values.get("repeat"), max(numbers_taken, default=-1) + 1
+        earlier_numbers = (number for number, taken in numbers_taken.items() if taken[:2] == entry[:2])
+        number = next(earlier_numbers, free) if repeat is None else numbers.index(repeat)
+        if number in numbers_taken and (numbers_taken[number][0], numbers_taken[number][3]) != (self.path, host):
             number = free  # hosts may count their repeats alike
-        _, name, line, _ = known.setdefault(number, own)
-        if name != own[1]:
+        _, name, line, _ = numbers_taken.setdefault(number, entry)
+        if name != entry[1]:
             message = f"{repeat} again: trial {cut(repr(name))} on line {line} has it, and the same settings"
-            self.problem(own[2], "repeat", message)
+            self.problem(entry[2], "repeat", message)
         return number
 
 

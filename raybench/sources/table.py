@@ -125,31 +125,31 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
     """Return a log with several lines of an epoch or step; each column has its last value of an epoch."""
     key = next(name for name in ("epoch", "_step", "step", "_runtime", "_timestamp") if name in columns)
     rows: dict[float, dict[str, float]] = {}
-    numbers = {name: own for name, texts in columns.items() if (own := _numbers(texts))}
+    numbers = {name: column for name, texts in columns.items() if (column := _numbers(texts))}
     place = 0.0
     for values in zip(*numbers.values(), strict=True):
         present = {name: value for name, value in zip(numbers, values, strict=True) if value is not None}
         place = present.get(key, place)
         rows.setdefault(place, {}).update(present)
     metrics = {metric: name for name in numbers if not name.startswith("_") and (metric := _metric(name))}
-    made: dict[str, list[Any]] = {"epoch": [*range(1, len(rows) + 1)]}
-    made |= {metric: [epoch.get(name) for epoch in rows.values()] for metric, name in metrics.items()}
+    epochs: dict[str, list[Any]] = {"epoch": [*range(1, len(rows) + 1)]}
+    epochs |= {metric: [epoch.get(name) for epoch in rows.values()] for metric, name in metrics.items()}
     if clock := next((name for name in ("_runtime", "_timestamp") if name in numbers), ""):
         begin_s = next(epoch[clock] for epoch in rows.values() if clock in epoch) if clock == "_timestamp" else 0.0
-        last_s, made["elapsed_s"] = 0.0, []
+        last_s, epochs["elapsed_s"] = 0.0, []
         for epoch in rows.values():
             last_s = max(last_s, epoch.get(clock, begin_s) - begin_s)
-            made["elapsed_s"].append(last_s)
+            epochs["elapsed_s"].append(last_s)
     if not metrics and not clock:
         raise FileError([Problem(str(path), 1, 1, "", "no column is a time or a metric")])
-    return Log(path, made)
+    return Log(path, epochs)
 
 
 def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[Any]]:
     """Return the columns of runs of one epoch."""
     size = len(next(iter(columns.values())))
-    made: dict[str, Sequence[Any]] = {"epoch": [1] * size}
-    others: dict[str, Sequence[Any]] = {}
+    table: dict[str, Sequence[Any]] = {"epoch": [1] * size}
+    settings: dict[str, Sequence[Any]] = {}
     times: list[tuple[bool, str, float]] = []
     for written, texts in columns.items():
         name, numbers = ALIASES.get(written, written), _numbers(texts)
@@ -157,34 +157,38 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequ
         if time and numbers and (name not in KNOWN or name in (*TIMES, "wall_s")):
             unit = (time["unit"] or time["alone"] or "").lower()
             times.append((name != "epochs_s", written, _UNITS.get(unit, 1.0)))
-        elif name in OF_TRIALS and _converted(name, texts, made):
+        elif name in OF_TRIALS and _converted(name, texts, table):
             continue
         elif metric and numbers:
-            made.setdefault(metric, numbers)
+            table.setdefault(metric, numbers)
         elif (name in OF_TRIALS or name not in _COMPUTED) and not _NO_SETTING.fullmatch(name) and any(texts):
-            others[name.removeprefix(PARAM)] = as_parameters(texts)
+            settings[name.removeprefix(PARAM)] = as_parameters(texts)
     if times:
         _, written, factor = min(times, key=lambda time: time[0])
-        made["train_s"] = [None if s is None else s * factor for s in _numbers(columns[written]) or []]
-    elif not any("/" in name for name in made):
+        table["train_s"] = [None if s is None else s * factor for s in _numbers(columns[written]) or []]
+    elif not any("/" in name for name in table):
         raise FileError(
             [Problem(str(path), 1, 1, "", "no column is a time or a metric; name them time_s and val/loss")]
         )
-    varied = {f"{PARAM}{name}": own for name, own in others.items() if len({*own}) > 1}
-    repeated = {name: own for name, own in varied.items() if len({*own}) < max(3, size)}
-    is_told = any(name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order"} for name in made)
-    made |= repeated or ({} if is_told else dict([*varied.items()][:1]))
-    if "trial" not in made:
+    varied = {f"{PARAM}{name}": column for name, column in settings.items() if len({*column}) > 1}
+    repeated = {name: column for name, column in varied.items() if len({*column}) < max(3, size)}
+    is_told = any(name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order"} for name in table)
+    table |= repeated or ({} if is_told else dict([*varied.items()][:1]))
+    if "trial" not in table:
         numbers_of = count(1)
-        made["trial"] = [f"{path.stem}:{next(numbers_of)}" for _ in range(size)]
-    return {name: own for name, own in made.items() if name in ("trial", "epoch") or any(v is not None for v in own)}
+        table["trial"] = [f"{path.stem}:{next(numbers_of)}" for _ in range(size)]
+    return {
+        name: column
+        for name, column in table.items()
+        if name in ("trial", "epoch") or any(v is not None for v in column)
+    }
 
 
-def _converted(name: str, texts: Sequence[str], made: dict[str, Sequence[Any]]) -> bool:
+def _converted(name: str, texts: Sequence[str], table: dict[str, Sequence[Any]]) -> bool:
     """Add a column of raybench's tables if all its values are valid, and return whether they are."""
     try:
         values = {text: value_of(name, text) for text in {*texts}}
     except ValueError:
         return False
-    made[name] = [values[text] for text in texts]
+    table[name] = [values[text] for text in texts]
     return True

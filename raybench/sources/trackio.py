@@ -47,7 +47,7 @@ def read(path: Path) -> list[Log]:
         tables = {name for (name,) in _rows(path, "SELECT name FROM sqlite_master")}
         rows = _rows(path, "SELECT run_name, timestamp, step, metrics, id FROM metrics ORDER BY run_name, step, id")
         configs = dict(_rows(path, "SELECT run_name, config FROM configs")) if "configs" in tables else {}
-        logs = [_log(path, name, list(own)) for name, own in groupby(rows, key=lambda row: str(row[0]))]
+        logs = [_log(path, name, list(entries)) for name, entries in groupby(rows, key=lambda row: str(row[0]))]
         for log in logs:
             name = log.values["trial"]
             settings = _plain(configs.get(name) or "{}", f"config of run {name}")
@@ -67,8 +67,8 @@ def _rows(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 def _log(path: Path, name: str, rows: Sequence[tuple[Any, ...]]) -> Log:
     values = [_plain(metrics, f"row {number} of metrics") for *_, metrics, number in rows]
-    keys = dict.fromkeys(key for own in values for key in own)
-    columns = {key: [str(own.get(key, "")) for own in values] for key in keys}
+    keys = dict.fromkeys(key for metrics in values for key in metrics)
+    columns = {key: [str(metrics.get(key, "")) for metrics in values] for key in keys}
     steps, dates = [step for _, _, step, *_ in rows], [_seconds(date, number) for _, date, *_, number in rows]
     if dates[-1] - dates[0] >= LEAST_S:
         first = dates.count(dates[0])

@@ -67,13 +67,13 @@ def epoch_metrics(run: Run) -> Iterator[tuple[int, dict[str, float]]]:
     """Yield each epoch's number and metrics: time, rates, memory, what its loop reports; `EPOCH_TIME` comes last."""
     names = {column.name: column.mlflow for column in EPOCHS if column.mlflow}
     names |= {f"{unit}_per_s": f"throughput/{unit}_per_s" for unit in run.epochs.names("units")}
-    listed = epoch_columns(run)
+    of_epochs = epoch_columns(run)
     columns = {
         names.get(name, name): values
-        for name, values in listed.items()
+        for name, values in of_epochs.items()
         if "/" in name or (name in names and any(values))
     }
-    columns[EPOCH_TIME] = columns.pop(EPOCH_TIME, listed["epoch_s"])
+    columns[EPOCH_TIME] = columns.pop(EPOCH_TIME, of_epochs["epoch_s"])
     for place, number in enumerate(run.epochs.column("epoch")):
         values = ((name, values[place]) for name, values in columns.items())
         yield number, {_name(name): float(value) for name, value in values if value is not None}

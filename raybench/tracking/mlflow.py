@@ -134,7 +134,7 @@ class Runs:
                 continue
             run = StoredRun(run_id, described="repeat" in stored.data.params, ended=_is_ended(stored))
             if not run.ended and p.EPOCH_TIME in stored.data.metrics:
-                run.epochs = {each.step for each in self._client.get_metric_history(run_id, p.EPOCH_TIME)}
+                run.epochs = {metric.step for metric in self._client.get_metric_history(run_id, p.EPOCH_TIME)}
             if earlier := runs.get(name):
                 doubled, run = sorted((earlier, run), key=lambda state: (state.ended, len(state.epochs)))
                 if not doubled.ended:
@@ -228,7 +228,7 @@ def download(store: Store, folder: Path, grid: str | None = None) -> tuple[list[
     with redacted_errors(store):
         client = MlflowClient(store.uri)
         experiments = _pages(lambda token: client.search_experiments(max_results=PAGE, page_token=token))
-        names = {each.experiment_id: each.name for each in experiments}
+        names = {experiment.experiment_id: experiment.name for experiment in experiments}
         stored = list(_pages(lambda token: _search(client, list(names), token))) if names else []
         runs = [run for run in stored if _is_ended(run)]
         if any(run.info.artifact_uri.startswith("mlflow-artifacts:") for run in runs) and not is_server(store.uri):

@@ -102,13 +102,13 @@ class MlflowWriter:
             if progress:
                 progress(self.left)
         # A hanging call cannot be terminated: its daemon thread ends with the process.
-        left = max(self.left, int(self._thread.is_alive()))
-        if left:
-            runs = "1 run is" if left == 1 else f"{left} runs are"
+        missing = max(self.left, int(self._thread.is_alive()))
+        if missing:
+            runs = "1 run is" if missing == 1 else f"{missing} runs are"
             self._warn(f"{runs} not up to date in {self._store}; {remedy(self._store, self._history.folder)}")
         else:
             _mark_complete(self._history.folder)
-        return left
+        return missing
 
     def _work(self) -> None:
         self._try(self._open)

@@ -11,7 +11,9 @@ from raybench.analysis.answer import Criterion, Status
 from raybench.core.job import Target
 from raybench.core.repeats import RepeatRule
 from raybench.reporting import frames
-from raybench.reporting.words import best_texts, scaling_sentences, table_caption
+from raybench.reporting.words.best import best_texts
+from raybench.reporting.words.captions import table_caption
+from raybench.reporting.words.effects import scaling_sentences
 from raybench.results.epochs import Epochs
 from raybench.results.output_clock import OutputClock
 

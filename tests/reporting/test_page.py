@@ -11,9 +11,10 @@ import pytest
 from support.answers import ANSWERS, busy_host, quick_start, three_axes
 
 from raybench.analysis.answer import Answer
-from raybench.reporting import words
 from raybench.reporting.page import overview, page
 from raybench.reporting.report import make_report
+from raybench.reporting.words.best import best_texts
+from raybench.reporting.words.status import caution_text, failure_sentences, status_sentences, trust_sentence
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -58,9 +59,9 @@ def html_of(answer: Answer) -> str:
 def test_the_page_has_every_sentence_of_the_text(name):
     answer = ANSWERS[name]()
     shown = Outline(html_of(answer))
-    sentences = [*words.status_sentences(answer), *map(str, words.best_texts(answer)), words.trust_sentence(answer)]
-    cautions = [words.caution_text(each).replace("`", "") for each in answer.trust.cautions]
-    assert all(sentence in shown.text for sentence in [*sentences, *cautions, *words.failure_sentences(answer)])
+    sentences = [*status_sentences(answer), *map(str, best_texts(answer)), trust_sentence(answer)]
+    cautions = [caution_text(each).replace("`", "") for each in answer.trust.cautions]
+    assert all(sentence in shown.text for sentence in [*sentences, *cautions, *failure_sentences(answer)])
     assert len(set(shown.headings)) == len(shown.headings)
 
 
@@ -93,7 +94,7 @@ def test_the_trust_mark_has_a_color():
 
 def test_a_notebook_shows_answer_effects_and_speeds():
     shown = Outline(overview(three_axes()))
-    assert str(words.best_texts(three_axes())[0]) in shown.text
+    assert str(best_texts(three_axes())[0]) in shown.text
     assert "batch 512 vs. 32" in shown.text and "relative speed" in shown.text
     assert "limited by" not in shown.text
 

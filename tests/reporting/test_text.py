@@ -7,9 +7,13 @@ from support.answers import ANSWERS, devices_with_target, difference, quick_star
 from support.made_up_runs import MadeUpGrid
 
 from raybench.analysis.answer import Answer, Effect, Ending, ToTarget
-from raybench.reporting import words
 from raybench.reporting.layout import TEXT, Column, table_lines
 from raybench.reporting.text import MAX_ROWS, report_text
+from raybench.reporting.words.best import best_texts
+from raybench.reporting.words.effects import effect_detail, effect_speed
+from raybench.reporting.words.numbers import ratio_text
+from raybench.reporting.words.quality import metric_text
+from raybench.reporting.words.status import status_sentences, trust_sentence
 
 
 def joined(text: str) -> str:
@@ -31,14 +35,14 @@ def test_every_width_has_sentences_intervals_and_quality(name, width):
     answer = ANSWERS[name]()
     text = report_text(answer, width)
     assert max(map(len, text.splitlines())) <= width
-    sentences = [*words.status_sentences(answer), *map(str, words.best_texts(answer)), words.trust_sentence(answer)]
+    sentences = [*status_sentences(answer), *map(str, best_texts(answer)), trust_sentence(answer)]
     assert all(joined(sentence) in joined(text) for sentence in sentences)
     lines = text.splitlines()
     for each in answer.configurations:
         if each.ratio and not answer.target:
-            assert any(words.ratio_text(each.ratio) in line for line in lines)
+            assert any(ratio_text(each.ratio) in line for line in lines)
         if each.quality:
-            assert words.metric_text(answer.metric, each.quality.value) in text
+            assert metric_text(answer.metric, each.quality.value) in text
 
 
 def test_of_many_configurations_best_and_worst_are_shown():
@@ -92,16 +96,15 @@ def test_the_last_column_of_sentences_is_wrapped():
 
 def test_an_effect_whose_sign_differs_has_its_range():
     effect = Effect("device", "gpu", "cpu", 2, 3, None, 0.44, 3.1, varies=True)
-    assert words.effect_speed(effect) == "0.44x to 3.1x"
+    assert effect_speed(effect) == "0.44x to 3.1x"
     assert (
-        words.effect_detail(quick_start(), effect)
-        == "speed: no mean, because it differs between 2 pairs of configurations"
+        effect_detail(quick_start(), effect) == "speed: no mean, because it differs between 2 pairs of configurations"
     )
 
 
 def test_an_effect_on_quality_alone_says_nothing_of_speed():
     effect = Effect("device", "gpu", "cpu", 2, 3, quality={"val/accuracy": difference(0.01)})
-    assert words.effect_detail(quick_start(), effect) == ""
+    assert effect_detail(quick_start(), effect) == ""
 
 
 def test_one_configuration_has_nothing_to_compare_with():

@@ -11,7 +11,14 @@ from support.made_up_runs import MadeUpGrid
 from raybench.analysis.answer import Caution, Criterion, Difference, Effect, EffectPart, Ratio
 from raybench.core.job import Target
 from raybench.core.labels import configuration_label
-from raybench.reporting import words
+from raybench.core.text import names_text
+from raybench.reporting.words.best import best_texts
+from raybench.reporting.words.effects import effect_detail
+from raybench.reporting.words.goodput import compilation_sentences, goodput_text
+from raybench.reporting.words.numbers import number, ratio_text, seconds_text
+from raybench.reporting.words.quality import quality_words, target_text
+from raybench.reporting.words.ratios import ratio_words
+from raybench.reporting.words.status import caution_text
 
 FASTEST, CHEAPEST, ENERGY = Criterion.FASTEST, Criterion.CHEAPEST, Criterion.LEAST_ENERGY
 
@@ -21,14 +28,14 @@ FASTEST, CHEAPEST, ENERGY = Criterion.FASTEST, Criterion.CHEAPEST, Criterion.LEA
     [(3.9161, "3.92"), (0.01784, "0.0178"), (12331.4, "12,331"), (99.96, "100"), (0, "0"), (1000, "1,000")],
 )
 def test_number(value, text):
-    assert words.number(value) == text
+    assert number(value) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(4.3e-5, "43.0 µs"), (0.43, "430 ms"), (74, "74.0 s"), (750, "12.5 min"), (11160, "3.10 h")]
 )
 def test_duration(seconds, text):
-    assert words.seconds_text(seconds) == text
+    assert seconds_text(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -50,13 +57,13 @@ def test_duration(seconds, text):
     ],
 )
 def test_ratio(ratio, text):
-    assert words.ratio_text(ratio) == text
+    assert ratio_text(ratio) == text
 
 
 @given(st.floats(0.01, 100), st.floats(1e-6, 1))
 def test_ends_of_an_interval_differ(value, width):
     low, high = value * (1 - width / 2), value * (1 + width / 2)
-    shown = words.ratio_text(Ratio(value, low, high))
+    shown = ratio_text(Ratio(value, low, high))
     ends = shown.partition("(")[2].rstrip(")").split("–")
     assert ends[0] != ends[1]
 
@@ -79,16 +86,16 @@ def test_ends_of_an_interval_differ(value, width):
     ],
 )
 def test_ratio_in_words(ratio, criterion, text):
-    assert words.ratio_words(ratio, criterion, "cpu") == text
+    assert ratio_words(ratio, criterion, "cpu") == text
 
 
 def test_second_ratio_omits_the_reference():
-    assert words.ratio_words(Ratio(2, 1.9, 2.1), CHEAPEST, "") == "50% cheaper (95% CI 47–52%)"
+    assert ratio_words(Ratio(2, 1.9, 2.1), CHEAPEST, "") == "50% cheaper (95% CI 47–52%)"
 
 
 def test_ratio_of_few_successes():
     ratio = Ratio(2, 1.9, 2.1, 3, 3, holds_if_no_miss=True)
-    assert words.ratio_words(ratio, FASTEST, "cpu").endswith("if no run misses the target")
+    assert ratio_words(ratio, FASTEST, "cpu").endswith("if no run misses the target")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +121,7 @@ def test_ratio_of_few_successes():
     ],
 )
 def test_quality_in_words(difference, metric, text):
-    assert words.quality_words(difference, metric) == text
+    assert quality_words(difference, metric) == text
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,7 @@ def test_quality_in_words(difference, metric, text):
     ],
 )
 def test_target(target, text):
-    assert words.target_text(target) == text
+    assert target_text(target) == text
 
 
 @pytest.mark.parametrize(
@@ -145,13 +152,13 @@ def test_effect_with_unlike_qualities_has_their_range():
     parts = EffectPart("device", "cpu", Ratio(1.0)), EffectPart("device", "gpu", Ratio(8.0))
     quality = {"val/accuracy": Difference(-0.02, -0.024, -0.016)}
     effect = Effect("batch_size", 512, 32, 2, 3, Ratio(2.8), 1.0, 8.0, True, parts, quality, -0.039, -0.001)
-    assert words.effect_detail(quick_start(), effect) == "speed: on cpu 1.0x, on gpu 8.0x; accuracy: −3.9 to −0.1"
+    assert effect_detail(quick_start(), effect) == "speed: on cpu 1.0x, on gpu 8.0x; accuracy: −3.9 to −0.1"
     alike = replace(effect, quality_least=-0.021, quality_most=-0.019)
-    assert words.effect_detail(quick_start(), alike) == "speed: on cpu 1.0x, on gpu 8.0x"
+    assert effect_detail(quick_start(), alike) == "speed: on cpu 1.0x, on gpu 8.0x"
 
 
 def test_many_names_are_counted():
-    assert words.names_text([str(n) for n in range(6)]) == "0; 1; 2; 3; 2 more"
+    assert names_text([str(n) for n in range(6)]) == "0; 1; 2; 3; 2 more"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +173,7 @@ def test_many_names_are_counted():
     ],
 )
 def test_caution(caution, text):
-    assert words.caution_text(caution) == text
+    assert caution_text(caution) == text
 
 
 @pytest.mark.parametrize(
@@ -175,15 +182,15 @@ def test_caution(caution, text):
 )
 def test_two_versions_that_noise_may_have_ordered_are_undecided(new, first):
     grid = MadeUpGrid({"version": "a.py"}).add({"version": "a.py"}, [1.1, 1.2, 0.9, 1.0]).add({"version": "b.py"}, new)
-    assert str(words.best_texts(grid.answer())[0]).startswith(first)
+    assert str(best_texts(grid.answer())[0]).startswith(first)
 
 
 def test_shares_of_a_run():
     """8 of 100 s are start-up and data, 5 compile in training and in evaluation."""
     parts = {"setup": 1, "data": 4, "build": 3, "compile": 4, "compile_evaluate": 1, "train": 80, "evaluate": 7}
     each = configuration(0, "gpu", {}, 2.0, 0.9, run_parts_s=parts | {"input_wait": 0.2, "other": 0, "checkpoint": 0})
-    assert words.goodput_text(each) == "training 80%: loading 8%, evaluation 7%, compilation 5%"
-    assert words.goodput_text(configuration(0, "gpu", {}, 2.0, 0.9)) == "–"
+    assert goodput_text(each) == "training 80%: loading 8%, evaluation 7%, compilation 5%"
+    assert goodput_text(configuration(0, "gpu", {}, 2.0, 0.9)) == "–"
 
 
 @pytest.mark.parametrize(
@@ -201,5 +208,5 @@ def test_when_compilation_pays(compiled_s, end):
         for i, (label, value, s, c) in enumerate((("compile no", False, 2.0, 1.0), ("compile", True, compiled_s, 31.0)))
     ]
     answer = replace(answer, configurations=tuple(rows), axes={"compile": (False, True)})
-    (text,) = words.compilation_sentences(answer)
+    (text,) = compilation_sentences(answer)
     assert text.startswith("Compilation (30.0 s more than compile no) ") and text.endswith(end)

@@ -10,7 +10,7 @@ import raybench
 from raybench.errors import FileError, UsageError
 from raybench.reporting import build
 from raybench.reporting.results import Results
-from raybench.reporting.words import best_texts
+from raybench.reporting.words.best import best_texts
 from raybench.sources import GridSource, epochs_csv
 
 CSV = """\

@@ -111,9 +111,9 @@ def unsynchronized_clock(run: Run) -> Iterator[Finding]:
 def _medians(epochs: Epochs, clock: str, sections: Sequence[str], least_s: float) -> tuple[float, float]:
     """Return the median seconds of training by a different clock, if above a least, and those in the ledger."""
     seconds = epochs.column(clock, "train")
-    known = [place for place, each in enumerate(seconds) if each is not None]
-    other_s = median(seconds[place] for place in known) if known else 0.0
-    return (other_s, median(seconds_in(epochs.at(known), sections))) if other_s > least_s else (0.0, 0.0)
+    clocked = [place for place, clock_s in enumerate(seconds) if clock_s is not None]
+    other_s = median(seconds[place] for place in clocked) if clocked else 0.0
+    return (other_s, median(seconds_in(epochs.at(clocked), sections))) if other_s > least_s else (0.0, 0.0)
 
 
 @detects(

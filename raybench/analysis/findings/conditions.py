@@ -107,15 +107,17 @@ def busy_host(run: Run) -> Iterator[Finding]:
     share, cores = core_share(run, "other_cpu_s"), audited(run, "host", "cores") or 0.0
     if not is_busy(share * cores, cores):
         return
-    own = core_share(run, "own_cpu_s")
-    if own and own * cores < WAITS:
+    own_share = core_share(run, "own_cpu_s")
+    if own_share and own_share * cores < WAITS:
         return  # it waits, whatever the others do
     text = f"other programs used {share * cores:.1f} of {cores:.0f} core{'s' if cores > 1 else ''} during the run"
-    text += f", which itself used {own * cores:.1f}" if own else ""
+    text += f", which itself used {own_share * cores:.1f}" if own_share else ""
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
     lost = _lost(share, waiting)
-    if own and _threads(run) == 1 and _is_hosted(run):  # others hardly change its processor time; more threads may spin
-        lost = min(lost or math.inf, max(0.0, 1 / (own * cores) - 1))
+    if (
+        own_share and _threads(run) == 1 and _is_hosted(run)
+    ):  # others hardly change its processor time; more threads may spin
+        lost = min(lost or math.inf, max(0.0, 1 / (own_share * cores) - 1))
     yield Finding(text, share, too_long=None if lost is None or lost > MOST_LOST else lost)
 
 
@@ -153,9 +155,11 @@ def slow_runs(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
         df = len(group) - len(repeats) - 1
         if df < 1:
             continue
-        fastest = {own[0].cell_id: min(run.steady_s or 0.0 for run in own) for own in repeats}
+        fastest = {
+            runs_of_cell[0].cell_id: min(run.steady_s or 0.0 for run in runs_of_cell) for runs_of_cell in repeats
+        }
         excesses = [(run, math.log((run.steady_s or 0.0) / fastest[run.cell_id])) for run in group]
-        ordered = sorted(excesses, key=lambda each: each[1])
+        ordered = sorted(excesses, key=lambda entry: entry[1])
         values = np.array([excess for _, excess in ordered])
         split = int(np.diff(values).argmax()) + 1
         fast, slow = values[:split], values[split:]
@@ -179,16 +183,16 @@ def cores_shared(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]
                 spans[run.run or id(run)] = start, end
         overlaps = dict(zip(spans, _overlaps(list(spans.values())), strict=True))
         for run in group:
-            share, others = overlaps.get(run.run or id(run), (0.0, 0))
+            share, count = overlaps.get(run.run or id(run), (0.0, 0))
             if share > OVERLAP:
-                text = f"the run shared its machine with {plural(others, 'other run')} during {share:.0%} of it"
+                text = f"the run shared its machine with {plural(count, 'other run')} during {share:.0%} of it"
                 yield [run], Finding(text, share, too_long=share)
 
 
 def _overlaps(spans: Sequence[tuple[float, float]]) -> list[tuple[float, int]]:
     """Return the fraction of each span that others overlap, at most 1, and how many of them do."""
     starts, ends = sorted(start for start, _ in spans), sorted(end for _, end in spans)
-    sums = [list(accumulate((each - starts[0] for each in times), initial=0.0)) for times in (starts, ends)]
+    sums = [list(accumulate((time_s - starts[0] for time_s in times), initial=0.0)) for times in (starts, ends)]
 
     def run_s(time: float) -> float:
         """Return the seconds of all spans before a time."""
@@ -230,10 +234,12 @@ def throttled(run: Run) -> Iterator[Finding]:
 @detects("run trials one at a time on a quiet machine", caution=True, about="energy")
 def energy_shared(run: Run) -> Iterator[Finding]:
     """The host computes, and others took {SHARED_ENERGY:.0%} of the processor time on the sockets that were metered."""
-    others = number_in(run.energy.get("others_share"))
-    if _is_hosted(run) and others is not None and others >= SHARED_ENERGY and run.energy_j is not None:
-        text = f"the energy includes that of other programs, which used {others:.0%} of the busy time of the sockets"
-        yield Finding(text, others)
+    others_share = number_in(run.energy.get("others_share"))
+    if _is_hosted(run) and others_share is not None and others_share >= SHARED_ENERGY and run.energy_j is not None:
+        text = (
+            f"the energy includes that of other programs, which used {others_share:.0%} of the busy time of the sockets"
+        )
+        yield Finding(text, others_share)
 
 
 def others_load(run: Run) -> list[Finding]:

@@ -91,8 +91,8 @@ class FindingKind:
 
     def found(self, *arguments: Any) -> Iterator[OfRuns]:
         """Yield its findings in a run or, of a grid, in runs."""
-        for each in self.detector(*arguments):
-            runs, finding = each if self.of_grid else (arguments, each)
+        for result in self.detector(*arguments):
+            runs, finding = result if self.of_grid else (arguments, result)
             yield runs, replace(finding, code=self.code, remedy=finding.remedy or self.remedy)
 
 
@@ -127,20 +127,22 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
         runs: the attempts that count, running or ended; one without epochs only has findings about its conditions.
         axes: the axes of the grid that vary.
     """
-    found: dict[int, list[Finding]] = {id(run): [] for run in runs}
-    for kind in (each for each in kinds().values() if not (each.of_answer or each.of_pair)):
+    by_run: dict[int, list[Finding]] = {id(run): [] for run in runs}
+    for kind in (kind for kind in kinds().values() if not (kind.of_answer or kind.of_pair)):
         calls = [(runs, axes)] if kind.of_grid else [(run,) for run in runs if run.attempt]  # 0: it never started
-        for concerned, finding in (each for arguments in calls for each in kind.found(*arguments)):
+        for concerned, finding in (
+            finding_of_runs for arguments in calls for finding_of_runs in kind.found(*arguments)
+        ):
             for run in concerned:
-                found[id(run)].append(finding)
+                by_run[id(run)].append(finding)
     completed = [run for run in runs if run.status == TrialStatus.COMPLETED]
     repeats = Counter(run.cell_id for run in completed)
-    counts = Counter((run.cell_id, code) for run in completed for code in {each.code for each in found[id(run)]})
+    counts = Counter((run.cell_id, code) for run in completed for code in {finding.code for finding in by_run[id(run)]})
 
     def is_kept(run: Run, code: str) -> bool:
         return not kinds()[code].recurs or 2 * counts[run.cell_id, code] > repeats[run.cell_id]
 
-    return {id(run): tuple(each for each in found[id(run)] if is_kept(run, each.code)) for run in runs}
+    return {id(run): tuple(finding for finding in by_run[id(run)] if is_kept(run, finding.code)) for run in runs}
 
 
 @dataclass(frozen=True)
@@ -160,17 +162,17 @@ class View:
     @cached_property
     def timed(self) -> list[Measured]:
         """Those with a time."""
-        return [each for each in self.measured if each.times]
+        return [cell for cell in self.measured if cell.times]
 
     @cached_property
     def runs(self) -> list[tuple[int, Run]]:
         """All completed runs, each with the index of its configuration."""
-        return [(each.index, run) for each in self.measured for run in each.completed]
+        return [(cell.index, run) for cell in self.measured for run in cell.completed]
 
     @cached_property
     def timed_runs(self) -> list[Run]:
         """The completed runs of those with a time."""
-        return [run for each in self.timed for run in each.completed]
+        return [run for cell in self.timed for run in cell.completed]
 
     @property
     def is_printed(self) -> bool:
@@ -187,9 +189,9 @@ class View:
             for caution in kind.detector(self):
                 yield replace(caution, code=kind.code, remedy=caution.remedy or kind.remedy)
 
-    def words(self, index: int, other: int) -> tuple[str, ...]:
+    def words(self, index: int, reference: int) -> tuple[str, ...]:
         """Return what a sentence on two configurations has to say besides how they differ."""
-        pairs = (kind.detector(self, index, other) for kind in kinds().values() if kind.of_pair)
+        pairs = (kind.detector(self, index, reference) for kind in kinds().values() if kind.of_pair)
         return tuple(chain.from_iterable(pairs))
 
 

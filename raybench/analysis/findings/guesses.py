@@ -67,17 +67,17 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
 @detects(
     "set equal `epochs`, a `budget` or a `target`, or make `epochs` an axis", of_pair=True, guess=True, about="quality"
 )
-def unequal_epochs(view: View, index: int, other: int) -> Iterator[str]:
+def unequal_epochs(view: View, index: int, reference: int) -> Iterator[str]:
     """Sides trained for unequal numbers of epochs: their quality is not compared."""
     metric = view.answer.metric
-    if why := unlike(view.measured[index], view.measured[other], metric):
+    if why := unlike(view.measured[index], view.measured[reference], metric):
         yield f"{metric} not compared ({why})"
 
 
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
-def other_sections(view: View, index: int, other: int) -> Iterator[str]:
+def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
     """Evaluation, which no speed contains, differs between sides by more seconds than training."""
-    sides = view.measured[index], view.measured[other]
+    sides = view.measured[index], view.measured[reference]
     if view.answer.budget or not all(side.times for side in sides):
         return
     shares = [fmean(map(_other_share, side.completed)) for side in sides]
@@ -98,9 +98,9 @@ def _other_share(run: Run) -> float:
 
 
 @detects("run them again with `--retry`", of_pair=True, guess=True)
-def survivors(view: View, index: int, other: int) -> Iterator[str]:
+def survivors(view: View, index: int, reference: int) -> Iterator[str]:
     """Runs of a side diverged or failed, so that the others stand for them."""
-    for row in (view.rows[index], view.rows[other]):
+    for row in (view.rows[index], view.rows[reference]):
         ends = [f"{end.runs} {end.status}" for end in row.endings if end.status in FAILURES]
         if ends and row.completed:
             name = "" if row.index == index else f" of {row.label}"
@@ -126,10 +126,10 @@ def changing_speed(view: View) -> Iterator[Caution]:
 @detects("give times with more digits", of_answer=True, guess=True)
 def equal_times(view: View) -> Iterator[Caution]:
     """The times of all repeats are equal in all digits: there is no interval."""
-    same = [configuration.index for configuration in view.measured if TIME in configuration.alike]
-    if same and not view.answer.budget:  # with one they are meant to be
-        text = f"the times of all runs of {view.names(same)} are equal in all digits: there is no interval"
-        yield concerning(same, text, is_open=len(view.timed) > 1)
+    equal = [configuration.index for configuration in view.measured if TIME in configuration.alike]
+    if equal and not view.answer.budget:  # with one they are meant to be
+        text = f"the times of all runs of {view.names(equal)} are equal in all digits: there is no interval"
+        yield concerning(equal, text, is_open=len(view.timed) > 1)
 
 
 @detects(

@@ -50,7 +50,7 @@ def _optimizers(run: Run) -> list[Any]:
 @detects("pass the setting to the optimizer", caution=True, of_grid=True)
 def optimizer_unchanged(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """In a training function, the optimizer's learning rate and weight decay do not change with their axis."""
-    for axis in (each for each in axes if each in OPTIMIZER):
+    for axis in (name for name in axes if name in OPTIMIZER):
         for group, values in _differing_in(axis, runs):
             if are_same([_optimizers(run) for run in group]):
                 text = f"the optimizer has the same learning rate and weight decay with `{short_name(axis)}` {values}"
@@ -94,7 +94,10 @@ def other_batch_size(run: Run) -> Iterator[Finding]:
     if not run.cell.has_own_loop or not batch:
         return
     counts = (run.full_epochs.column(name) for name in ("optimizer_steps", "steps", "examples"))
-    sizes = [_examples_per_step(own or steps, examples, batch) for own, steps, examples in zip(*counts, strict=True)]
+    sizes = [
+        _examples_per_step(optimizer_steps or steps, examples, batch)
+        for optimizer_steps, steps, examples in zip(*counts, strict=True)
+    ]
     if sizes and all(sizes):
         per_step = min(filter(None, sizes), key=lambda size: max(size / batch, batch / size))
         text = f"a step of the run's optimizer had {per_step:.4g} examples, and `batch_size` is {batch}"
