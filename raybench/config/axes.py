@@ -48,9 +48,9 @@ def _map_of(
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         handler(value)
-        own = {name: each for name, each in value.items() if re.fullmatch(rf"{re.escape(PARAM)}[A-Za-z_]\w*", name)}
-        others = {name: item for name, item in value.items() if name not in own}
-        valid = params.validate_python(own) | settings.validate_python(others)
+        names = [name for name in value if re.fullmatch(rf"{re.escape(PARAM)}[A-Za-z_]\w*", name)]
+        rest = {name: item for name, item in value.items() if name not in names}
+        valid = params.validate_python({name: value[name] for name in names}) | settings.validate_python(rest)
         return {name: valid[name] for name in value}
 
     return WrapValidator(validate)

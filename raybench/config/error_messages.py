@@ -174,5 +174,5 @@ def known_keys(path: Path) -> Mapping[Any, Any]:
     if model:
         return {name: (field.examples or [None])[0] for name, field in model.model_fields.items()}
     # In a value of a setting that is a map.
-    maps = [each for step in path if step in SETTINGS for each in SETTINGS[str(step)].examples]
-    return {key: item for each in maps if isinstance(each, dict) for key, item in each.items()}
+    examples = [example for step in path if step in SETTINGS for example in SETTINGS[str(step)].examples]
+    return {key: item for example in examples if isinstance(example, dict) for key, item in example.items()}

@@ -338,10 +338,10 @@ class GridSpec(CellSettings):
         maps: list[tuple[tuple[str | int, ...], Any]] = [((), self)]
         maps += [(("overrides", at, "set"), rule.set) for at, rule in enumerate(self.overrides)]
         maps += [(("devices", name), profile) for name, profile in self.devices.items()]
-        for path, each in maps:
-            for name in sorted(each.model_fields_set & SETTINGS.keys()):
-                yield (*path, name), name, getattr(each, name)
-            for name, value in getattr(each, "params", {}).items():
+        for path, settings in maps:
+            for name in sorted(settings.model_fields_set & SETTINGS.keys()):
+                yield (*path, name), name, getattr(settings, name)
+            for name, value in getattr(settings, "params", {}).items():
                 yield (*path, "params", name), f"{PARAM}{name}", value
         for name, values in self.axes.items():
             if name != "device":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,38 +109,16 @@ def plain(value: Any) -> Any:
 def _validated(document: Document, changes: Iterable[tuple[Place, str]], base: Path) -> GridSpec:
     for place, change in changes:
         _change(document, change, place)
-    unusable = [path for path, text in _texts(document.value) if "\0" in text or not _is_encodable(text)]
-    for path in unusable:
-        document.add_problem(document.place(path), path, "has a character that no file or command can have")
     try:
         spec = GridSpec.model_validate(document.value)
     except ValidationError as error:
         _add_problems(document, error, base)
     else:
-        for find in () if unusable else (contradictions(spec), wrong_parameters(spec, base)):
-            for path, message in find:
-                document.add_problem(document.place(path), path, message)
+        for path, message in (*contradictions(spec), *wrong_parameters(spec, base)) if not document.problems else ():
+            document.add_problem(document.place(path), path, message)
     if document.problems:
         raise GridFileError(document.problems)
     return spec
-
-
-def _is_encodable(text: str) -> bool:
-    """Return whether a text is no half of a character, as the escape `\\ud800` is."""
-    return text == text.encode(errors="replace").decode()
-
-
-def _texts(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, str]]:
-    """Yield the texts of a document with their paths; a key has that of its value."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _texts(str(key), (*path, key))
-            yield from _texts(part, (*path, key))
-    elif isinstance(value, list):
-        for number, part in enumerate(value):
-            yield from _texts(part, (*path, number))
 
 
 def _add_problems(document: Document, error: ValidationError, base: Path, prefix: tuple[str | int, ...] = ()) -> None:

@@ -85,9 +85,9 @@ def grid_of(
     for number, word in enumerate(words):
         before = words[number - 1] if number else ""
 
-        def axis(found: re.Match[str], word: str = word, before: str = before, number: int = number) -> str:
-            values = _alternatives(found[1])
-            key = _key(_name(word[: found.start()] or before, number), values, axes)
+        def axis(match: re.Match[str], word: str = word, before: str = before, number: int = number) -> str:
+            values = _alternatives(match[1])
+            key = _key(_name(word[: match.start()] or before, number), values, axes)
             axes[key] = values
             return f"{{{key.removeprefix(PARAM)}}}"
 
@@ -115,9 +115,9 @@ def grid_of(
     grid["repeats"] = ({"until": until} | ({"at_most": repeats} if repeats else {})) if until else repeats or 3
     pairs = [_pair(text, "--baseline", "batch_size=16") for text in baseline]
     if pairs:
-        known = {"device": "device"} | {key.removeprefix(PARAM): key for key in axes}
+        keys = {"device": "device"} | {key.removeprefix(PARAM): key for key in axes}
         named = [(key.lstrip("-").replace("-", "_"), _value(value)) for key, value in pairs]
-        grid["baseline"] = {known.get(key, f"{PARAM}{key}"): value for key, value in named}
+        grid["baseline"] = {keys.get(key, f"{PARAM}{key}"): value for key, value in named}
     return grid
 
 
@@ -129,9 +129,11 @@ def commands_of(words: Sequence[str]) -> dict[str, list[str]]:
             commands.append([])
         else:
             commands[-1].append(word)
-    common = sum(1 for _ in takewhile(lambda each: len({*each}) == 1, zip(*commands, strict=False)))
-    own = [command[common:] for command in commands]
-    named = {shlex.join(part): command for part, command in zip(own if all(own) else commands, commands, strict=True)}
+    common = sum(1 for _ in takewhile(lambda column: len({*column}) == 1, zip(*commands, strict=False)))
+    parts = [command[common:] for command in commands]
+    named = {
+        shlex.join(part): command for part, command in zip(parts if all(parts) else commands, commands, strict=True)
+    }
     if not all(commands) or len(named) < len(commands):
         raise UsageError(f"{VS} separates two commands that differ: raybench run -- python a.py {VS} python b.py")
     return named
@@ -143,9 +145,9 @@ def as_yaml(grid: Mapping[str, Any]) -> str:
     return f"{EXPLANATION}{text}"
 
 
-def _kept(found: re.Match[str]) -> str:
+def _kept(match: re.Match[str]) -> str:
     """Return a name in braces: what every trial has a value for is filled in, others are the program's own braces."""
-    return found[0] if found[1] in SPECIAL else f"{{{found[0]}}}"
+    return match[0] if match[1] in SPECIAL else f"{{{match[0]}}}"
 
 
 def _alternatives(text: str) -> list[Any]:
@@ -180,13 +182,13 @@ def expanded_braces(words: Sequence[str]) -> str | None:
     """Return the braces that the shell seems to have expanded, as they should be written; None if nothing looks so."""
     for number, word in enumerate(words):
         after = words[number + 1 :] if word.startswith("--") else ()
-        values = list(takewhile(lambda each: re.fullmatch(r"\w+|[\d.e+-]+", each), after))
+        values = list(takewhile(lambda text: re.fullmatch(r"\w+|[\d.e+-]+", text), after))
         if len(values) > 1 and len(set(map(_is_number, values))) == 1:
             return f"{word} '{{{','.join(values)}}}'"
     options = [word.partition("=") for word in words if "=" in word]
-    for (name, _, value), (following, _, other) in pairwise(options):
-        if name == following and value != other:
-            return f"{name}='{{{value},{other}}}'"
+    for (name, _, first), (following, _, second) in pairwise(options):
+        if name == following and first != second:
+            return f"{name}='{{{first},{second}}}'"
     return None
 
 
@@ -201,11 +203,11 @@ def _key(name: str, values: Sequence[Any], axes: Mapping[str, Any]) -> str:
     if name in COUNT_OPTIONS and "count" not in axes and all(isinstance(value, int) for value in values):
         return "count"
     is_setting = name in PASSED and not any(wrong_settings({name: value}) for value in values if name in SETTINGS)
-    own = name if name not in PASSED | set(SPECIAL) else f"{name}_option"
-    key = name if is_setting else f"{PARAM}{own}"
+    parameter = name if name not in PASSED | set(SPECIAL) else f"{name}_option"
+    key = name if is_setting else f"{PARAM}{parameter}"
     number = 2
     while key in axes:
-        key = f"{PARAM}{own}_{number}"
+        key = f"{PARAM}{parameter}_{number}"
         number += 1
     return key
 

@@ -92,17 +92,17 @@ def _wrong_names(written: Command, given: Collection[str]) -> Iterator[Finding]:
     texts += [(("workload", "env", name), text) for name, text in written.env.items()]
     texts += [(("workload", "smoke", at), text) for at, text in enumerate(written.smoke or ())]
     texts += [(("workload", "work", unit), text) for unit, text in written.work.items()]
-    known = sorted({*given, *SPECIAL})
+    names = sorted({*given, *SPECIAL})
     for path, text in texts:
         for name in formatted_placeholders(text):
-            if name in known:
+            if name in names:
                 yield path, f"{{{name}}} has a format, which is not supported; write {{{name}}}"
         for name in dict.fromkeys(placeholders(text)):
             if name == ARGS and (text != f"{{{ARGS}}}" or path[1] in ("env", "work")):
                 yield path, f"{{{ARGS}}} stands for several arguments; write it as an argument of its own"
-            elif name not in known and name in PASSED:
+            elif name not in names and name in PASSED:
                 yield path, f"the grid has no value for {{{name}}}; add `{name}: …`"
-            elif name not in known:
+            elif name not in names:
                 near = get_close_matches(name[:100], [*PASSED], 1, cutoff=0.75)
-                other = f"make it an axis, add `params: {{{name}: …}}`, or write {{{{{name}}}}} for braces"
-                yield path, f"unknown name {{{name}}}; {close(name, [*known, *near]) or other}"
+                remedy = f"make it an axis, add `params: {{{name}: …}}`, or write {{{{{name}}}}} for braces"
+                yield path, f"unknown name {{{name}}}; {close(name, [*names, *near]) or remedy}"

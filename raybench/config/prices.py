@@ -95,8 +95,8 @@ class PriceList:
                 problem(line, "", f"{len(values)} values for {len(head)} columns")
                 continue
             row = dict(zip(head, values, strict=True))
-            own = next(filter(row.get, NAMES), next(filter(row.__contains__, NAMES)))
-            name = row[own]
+            name_column = next(filter(row.get, NAMES), next(filter(row.__contains__, NAMES)))
+            name = row[name_column]
             try:
                 price = float(row["price_per_hour"])
             except ValueError:
@@ -106,7 +106,7 @@ class PriceList:
             currency = row.get("currency", "") if currency is None else currency
             wrong = {}
             if not name or earlier < line:
-                wrong[own] = f"{name} has a price on line {earlier}" if name else "missing"
+                wrong[name_column] = f"{name} has a price on line {earlier}" if name else "missing"
             if not 0 <= price < math.inf:
                 wrong["price_per_hour"] = f"{row['price_per_hour']!r} is not a price; write a number such as 2.49"
             if row.get("currency", "") != currency:
@@ -124,9 +124,9 @@ class PriceList:
         if problems:
             raise FileError(problems)
         if terms and all(of_terms != terms.casefold() for _, _, of_terms in rows_by):
-            known = dict.fromkeys(of_terms for _, _, of_terms in rows_by if of_terms)
+            listed = dict.fromkeys(of_terms for _, _, of_terms in rows_by if of_terms)
             raise UsageError(
-                f"terms: {path} has no row with {terms}; {nearest(terms, known) if known else 'none has terms'}"
+                f"terms: {path} has no row with {terms}; {nearest(terms, listed) if listed else 'none has terms'}"
             )
         prices: dict[str, list[Price]] = {}
         for name in spelled.values():
@@ -136,18 +136,18 @@ class PriceList:
                 prices[name] = chosen
         return cls(path, prices, currency or "")
 
-    def price(self, name: str | None, device: CellDevice, own: Price | None, currency: str) -> Price | None:
+    def price(self, name: str | None, device: CellDevice, of_grid: Price | None, currency: str) -> Price | None:
         """Return the price of a device by its name in the grid, else its model, else its kind.
 
-        If the file has none, it is its own, unless that is in a different currency.
+        If the file has none, it is that of the grid, unless that is in a different currency.
         """
-        known = {each.casefold(): prices for each, prices in self.prices.items()}
+        by_name = {listed.casefold(): prices for listed, prices in self.prices.items()}
         for text in (name, device.model, device.kind):
-            if isinstance(text, str) and text.casefold() in known:
+            if isinstance(text, str) and text.casefold() in by_name:
                 is_kind = text == device.kind and not hosted(text)
-                price = min((each.of_all(device) for each in known[text.casefold()]), key=lambda each: each.per_hour)
+                price = min((one.of_all(device) for one in by_name[text.casefold()]), key=lambda one: one.per_hour)
                 return replace(price, origin=Origin.ASSUMED) if is_kind else price
-        return None if self.currency and self.currency != currency else own
+        return None if self.currency and self.currency != currency else of_grid
 
     def applied(self, request: GridRequest, attempts: Iterable[Run]) -> tuple[GridRequest, str]:
         """Return a request with these prices, and a note on those that match no device of it."""
@@ -157,12 +157,12 @@ class PriceList:
             run = runs.get(cell.cell_id)
             name = run.profile if run and run.profile else cell.axes.get("device")
             devices.append((name, run.cell.device if run else cell.content.device))
-            own = (
+            of_grid = (
                 None
                 if cell.price_per_hour is None
                 else Price(cell.price_per_hour, cell.price_source, cell.price_origin)
             )
-            price = self.price(*devices[-1], own, request.currency)
+            price = self.price(*devices[-1], of_grid, request.currency)
             per_hour, source, origin = (
                 (price.per_hour, price.source, price.origin) if price else (None, "", Origin.SAID)
             )
@@ -172,10 +172,12 @@ class PriceList:
 
     def unused(self, devices: Iterable[tuple[str | None, CellDevice]]) -> str:
         """Return a note on the prices that match none of the devices, each with its name; empty if all do."""
-        known = [text for name, each in devices for text in (name, each.model, each.kind) if isinstance(text, str)]
-        names = [name for name in self.prices if name.casefold() not in map(str.casefold, known)]
+        names_here = [
+            text for name, device in devices for text in (name, device.model, device.kind) if isinstance(text, str)
+        ]
+        names = [name for name in self.prices if name.casefold() not in map(str.casefold, names_here)]
         if not names:
             return ""
-        hint = next((hint for name in names if (hint := close(name, dict.fromkeys(known)))), "")
+        hint = next((hint for name in names if (hint := close(name, dict.fromkeys(names_here)))), "")
         text = f"Prices of {self.path.name} match no device here: {names_text(names, separator=', ')}"
         return f"{text}; {hint}" if hint else text

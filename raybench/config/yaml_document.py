@@ -129,6 +129,7 @@ def _value(node: Any, path: Path, document: Document) -> Any:
     """The node's value; its places and problems are added to the document."""
     document.values[path] = _place(node, document)
     if isinstance(node, yaml.ScalarNode):
+        _check_text(node, path, document)
         return scalar(node.value) if node.style is None else node.value
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, (*path, index), document) for index, item in enumerate(node.value)]
@@ -139,6 +140,7 @@ def _value(node: Any, path: Path, document: Document) -> Any:
                 problem="a key must be plain text, such as batch_size", problem_mark=name.start_mark
             )
         key_path = (*path, name.value)
+        _check_text(name, key_path, document)
         if name.value in pairs:
             first = document.keys[key_path].line
             document.add_problem(_place(name, document), key_path, f"appears twice (first on line {first}); remove one")
@@ -146,6 +148,11 @@ def _value(node: Any, path: Path, document: Document) -> Any:
             document.keys[key_path] = _place(name, document)
             pairs[name.value] = _value(value, key_path, document)
     return pairs
+
+
+def _check_text(node: Any, path: Path, document: Document) -> None:
+    if "\0" in node.value or any("\ud800" <= character <= "\udfff" for character in node.value):
+        document.add_problem(_place(node, document), path, "has a character that no file or command can have")
 
 
 def _place(node: Any, document: Document) -> Place:

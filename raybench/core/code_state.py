@@ -33,8 +33,8 @@ def made_with(folder: str) -> dict[str, Any]:
 
 def packages() -> list[str]:
     """Return the installed packages as `pip freeze` lists them: `torch==2.13.0`."""
-    found = {name.lower(): f"{name}=={each.version}" for each in metadata.distributions() if (name := each.name)}
-    return [found[name] for name in sorted(found)]
+    versions = {name: package.version for package in metadata.distributions() if (name := package.name)}
+    return [f"{name}=={versions[name]}" for name in sorted(versions, key=str.lower)]
 
 
 def command_line() -> str:

@@ -85,5 +85,5 @@ check_ended = partial(_event, "check_ended")
 def trial_ended(trial: str, attempt: int, status: str, **fields: Any) -> Event:
     """Event at the end of a trial: its status and, if they are known, ledger, wall time, warnings and error."""
     unknown: dict[str, Any] = {"ledger": {}, "wall": None, "template_import": None, "warnings": [], "error": None}
-    known = {name: value for name, value in fields.items() if value is not None}
-    return _event("trial_ended", trial, attempt, status=status, **unknown | known)
+    given = {name: value for name, value in fields.items() if value is not None}
+    return _event("trial_ended", trial, attempt, status=status, **unknown | given)

@@ -9,12 +9,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-PARENT, SESSION, STARTED = 1, 3, 19  # fields of /proc/PID/stat after the name
+STATE, PARENT, GROUP, TICKS = 0, 1, 2, slice(11, 15)  # fields of a process; ticks are its processor time
 
 
 def die_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
@@ -47,40 +47,17 @@ def watch(descriptor: int, end: Callable[[], object] = kill_own_group) -> None:
     threading.Thread(target=wait, name="lifeline", daemon=True).start()
 
 
+def processes() -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the id of each process, its name, and the fields of /proc/PID/stat after that, from its state on."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            name, _, fields = stat.read_text(errors="replace").rpartition(") ")  # the name may hold anything
+            yield int(stat.parent.name), name.partition("(")[2], fields.split()
+
+
 def children() -> set[int]:
     """Process ids of this process's children, if the system has /proc."""
-    own_pid, pids = str(os.getpid()), set()
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has just ended
-            # The second field, a name, may hold anything.
-            if stat.read_text(errors="replace").rpartition(") ")[2].split()[1] == own_pid:
-                pids.add(int(stat.parent.name))
-    return pids
-
-
-def daemons() -> list[str]:
-    """Name the processes that a trial's process has started and that have left its session (Linux).
-
-    They are its children, or orphans that its parent has adopted.
-    """
-    rows = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has just ended
-            name, _, fields = stat.read_text(errors="replace").rpartition(") ")
-            rows[int(stat.parent.name)] = name.partition("(")[2], fields.split()
-    own_pid = os.getpid()
-    if own_pid not in rows:
-        return []
-    _, own = rows[own_pid]
-    family = {str(own_pid), own[PARENT]}
-    return [
-        f"{name} (process {pid})"
-        for pid, (name, fields) in rows.items()
-        if fields[PARENT] in family
-        and fields[SESSION] != own[SESSION]
-        and int(fields[STARTED]) >= int(own[STARTED])
-        and fields[0] != "Z"
-    ]
+    return {pid for pid, _, fields in processes() if int(fields[PARENT]) == os.getpid()}
 
 
 def end_children(spare: Collection[int] = (), seconds: float = 5.0) -> None:

@@ -325,13 +325,13 @@ class Settings:
     @property
     def optimizer_settings(self) -> dict[str, Any]:
         """The optimizer's `name` and its own settings, as plain values."""
-        own = [one.name for one in TRAINING.values() if one.optimizers and one.applies_to(self.optimizer)]
-        return _known({"name": self.optimizer} | {name: getattr(self, name) for name in own})
+        names = [one.name for one in TRAINING.values() if one.optimizers and one.applies_to(self.optimizer)]
+        return _given({"name": self.optimizer} | {name: getattr(self, name) for name in names})
 
     def to_json(self) -> dict[str, Any]:
         """The settings as in the JSON of a cell, in which those of the optimizer are in a map."""
         shared = {one.name: getattr(self, one.name) for one in TRAINING.values() if len(one.path) == 1}
-        return _known({"optimizer": self.optimizer_settings or MISSING, **shared})
+        return _given({"optimizer": self.optimizer_settings or MISSING, **shared})
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any], is_complete: bool = False) -> Self:
@@ -518,6 +518,9 @@ def _accepted(declared: Any) -> tuple[type, ...]:
     return (str,) if kind in (Literal, str) else (dict, Mapping, str)
 
 
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: value for name, value in values.items() if value is not MISSING}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value is not MISSING
+    }

@@ -28,12 +28,12 @@ def flops_text(per_s: float) -> str:
 
 def printable(text: str) -> str:
     """Remove terminal control characters; replace each lone surrogate by U+FFFD."""
-    return _UNPRINTABLE.sub(lambda found: "\ufffd" if "\ud800" <= found[0] <= "\udfff" else "", text)
+    return _UNPRINTABLE.sub(lambda match: "\ufffd" if "\ud800" <= match[0] <= "\udfff" else "", text)
 
 
 def printable_json(text: str) -> str:
     """JSON of the same value, with all terminal control characters escaped."""
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def join_words(words: Sequence[str], conjunction: str = "and") -> str:

@@ -35,7 +35,7 @@ class Assignment:
 
     `devices` is the number of devices that the process computes on: more than one if a framework spreads a batch over
     several (on a host without accelerators, virtual ones). `own_loop`: the training loop is the user's, whose modes of
-    arithmetic are left alone. `own`: the number of this process's own accelerator among the visible ones.
+    arithmetic are left alone. `index`: the number of this process's accelerator among the visible ones.
     """
 
     cores: Sequence[int]
@@ -43,7 +43,7 @@ class Assignment:
     threads: int
     devices: int = 1
     own_loop: bool = False
-    own: int = 0
+    index: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,8 +84,8 @@ class Cuda(Nvidia, TorchDevice):
             torch.backends.cudnn.allow_tf32 = precision == "tf32"
         if not self.assignment.own_loop:
             torch.backends.cudnn.benchmark = True
-        torch.cuda.set_device(self.assignment.own)
-        self._used = (self.assignment.own,)
+        torch.cuda.set_device(self.assignment.index)
+        self._used = (self.assignment.index,)
         torch.cuda.reset_peak_memory_stats()
         self._is_opened = True
 

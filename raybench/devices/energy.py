@@ -1,21 +1,17 @@
 """Energy counters of a trial's accelerators, processors and memory.
 
-Counters are cumulative. Those of NVIDIA's GPUs and RAPL (Intel's and AMD's processors under Linux) are read directly;
-those of AMD's GPUs and of Apple's chips through the package Zeus.
+Counters are cumulative: those of NVIDIA's GPUs, and RAPL (Intel's and AMD's processors under Linux).
 """
 
 from __future__ import annotations
 
-import os
 import pkgutil
 import re
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from raybench.devices import KINDS, hosted
 from raybench.devices.host import usable_cores
@@ -106,56 +102,6 @@ def _zones(powercap: Path, sockets: set[int]) -> dict[Path, str]:
     return zones
 
 
-class AmdGpus(Source):
-    """The counters of AMD's GPUs, which Zeus numbers as HIP does.
-
-    Args:
-        visible: the trial's GPUs; empty for all.
-    """
-
-    def __init__(self, visible: Sequence[str]) -> None:
-        if "ROCR_VISIBLE_DEVICES" in os.environ or not all(name.isdecimal() for name in visible):
-            raise Unavailable("select GPUs by index in HIP_VISIBLE_DEVICES, without ROCR_VISIBLE_DEVICES")
-        gpus = {str(gpu.gpu_index): gpu for gpu in _amd_gpus().gpus}
-        if unknown := set(visible) - set(gpus):
-            raise Unavailable(f"Zeus finds no GPU with the index {', '.join(sorted(unknown))}")
-        self._gpus = {name: gpus[name] for name in visible or gpus}
-        for gpu in self._gpus.values():
-            # The two GPUs of an MI250 have one counter together.
-            if "MI250" in gpu.get_name() or not gpu.supports_get_total_energy_consumption():
-                raise Unavailable(f"Zeus has no accurate counter of a single {gpu.get_name()}")
-
-    def read(self) -> Joules:
-        """The joules of each GPU since its driver was loaded."""
-        return {f"gpu {name}": gpu.get_total_energy_consumption() / 1000 for name, gpu in self._gpus.items()}
-
-
-@cache
-def _amd_gpus() -> Any:
-    """All GPUs according to Zeus; when they are deleted, it closes AMD's library for everyone."""
-    return _zeus("zeus.device.gpu.amd:AMDGPUs")()
-
-
-class AppleChip(Source):
-    """The counters of an Apple chip: its cores, its memory and its GPU."""
-
-    def __init__(self) -> None:
-        self._chip = _zeus("zeus.device:get_soc")()
-
-    def read(self) -> Joules:
-        """The joules of each part since the counters were opened."""
-        parts = self._chip.get_total_energy_consumption()
-        found = {"cpu 0": parts.cpu_total_mj, "dram 0": parts.dram_mj, "gpu 0": parts.gpu_mj}
-        return {name: value / 1000 for name, value in found.items() if value is not None}
-
-
-def _zeus(name: str) -> Any:
-    try:
-        return pkgutil.resolve_name(name)
-    except ImportError:
-        raise Unavailable("zeus is not installed; run `pip install 'zeus>=0.16'`") from None
-
-
 @cache
 def energy_problem(kind: str) -> str:
     """Return why the energy of this machine's devices of a kind cannot be measured; empty if it can."""
@@ -189,15 +135,13 @@ class EnergyMeter:
         self.missing: list[str] = []
         self._is_hosted = hosted(kind)
         self._sources: dict[str, Source] = {}
-        is_apple = sys.platform == "darwin"
-        host = "energy of the Apple chip" if is_apple else "energy of the CPU"
+        self.socket_cores: list[int] = []
         try:
-            self._sources[host] = AppleChip() if is_apple else Rapl(cores, root)
+            rapl = Rapl(cores, root)
+            self._sources["energy of the CPU"], self.socket_cores = rapl, rapl.cores
         except Exception as error:
-            self._miss(host, error)
-        rapl = self._sources.get(host)
-        self.socket_cores = rapl.cores if isinstance(rapl, Rapl) else []
-        if not hosted(kind) and not is_apple:  # an Apple chip has its GPU on it
+            self._miss("energy of the CPU", error)
+        if not hosted(kind):
             device = "energy of the device"
             try:
                 if kind not in KINDS or not KINDS[kind].energy:

@@ -29,10 +29,10 @@ class ProgramDevice(no_framework.Cpu):
     def describe(self) -> Hardware:
         """The hardware as the node detects it, without a framework."""
         ids = set(self.assignment.visible)
-        found = [entry for entry in probe() if entry.kind == self.kind and (not ids or ids & set(entry.ids))]
-        if hosted(self.kind) or not found:
+        entries = [entry for entry in probe() if entry.kind == self.kind and (not ids or ids & set(entry.ids))]
+        if hosted(self.kind) or not entries:
             return super().describe()
-        return replace(found[0], count=len(ids) or found[0].count)
+        return replace(entries[0], count=len(ids) or entries[0].count)
 
 
 def open_for_program(kind: str, assignment: Assignment) -> ProgramDevice:

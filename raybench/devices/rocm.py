@@ -74,7 +74,6 @@ KIND = DeviceKind(
     status="never run on an AMD GPU; only its detection is tested, on fake output of `amd-smi`",
     probe=probe,
     ray_resource="GPU",
-    energy="raybench.devices.energy:AmdGpus",
     aliases=("amd", "hip"),
     visible_variables=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),  # HIP and torch read both
     program_variables={"JAX_PLATFORMS": "rocm"},

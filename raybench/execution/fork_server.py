@@ -20,11 +20,9 @@ import os
 import resource
 import shutil
 import signal
-import stat
 import sys
 import tempfile
 import time
-from collections.abc import Collection
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -41,8 +39,6 @@ AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 """Environment variable: whether torch loads the packages of other devices when it is imported.
 
 They may open their device, which must not happen before the fork; an adapter that needs one loads it."""
-
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 — only listed
 
 OOM_SCORE = Path("/proc/self/oom_score_adj")
 """Linux's file for a process's priority, up to 1000, to be killed if the machine has no memory left."""
@@ -179,39 +175,16 @@ def main(framework: str) -> None:
             trial = context.Process(  # type: ignore[attr-defined]  # every context has it
                 target=run_trial, args=(message, framework, imported_s, temporary, messages)
             )
-            peak_before, shared_before = _peak_of_children(), _shared_files()
+            peak_before = _peak_of_children()
             trial.start()
             trial.join()
             end_children(spare=preexisting)
             shutil.rmtree(temporary, ignore_errors=True)
             peak = _peak_of_children()  # of the largest trial so far
-            left = _unused(_shared_files().keys() - shared_before.keys())
-            send(messages, exit=trial.exitcode, peak_bytes=peak if peak > peak_before else None, left=left)
+            send(messages, exit=trial.exitcode, peak_bytes=peak if peak > peak_before else None)
             trial.close()
     scratch.close()
     sweep()  # also folders left by a driver that was killed
-
-
-def _shared_files() -> dict[Path, int]:
-    """The files of shared memory of this user, with their bytes."""
-    sizes: dict[Path, int] = {}
-    for path in SHARED_MEMORY.glob("*"):
-        with suppress(OSError):  # it has just been removed
-            info = path.lstat()
-            if stat.S_ISREG(info.st_mode) and info.st_uid == os.getuid():
-                sizes[path] = info.st_size
-    return sizes
-
-
-def _unused(paths: Collection[Path]) -> dict[str, int]:
-    """Those of some files that no process has open or mapped, with their bytes."""
-    used: set[str] = set()
-    for process in Path("/proc").glob("[0-9]*") if paths else ():
-        with suppress(OSError):  # it has just ended, or is another user's
-            used.update(line.split(maxsplit=5)[-1] for line in (process / "maps").read_text().splitlines())
-            used.update(str(link.readlink()) for link in (process / "fd").iterdir())
-    sizes = _shared_files()
-    return {str(path): sizes[path] for path in paths if path in sizes and str(path) not in used}
 
 
 def _peak_of_children() -> int:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,7 +35,7 @@ from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.failure import end_event
 from raybench.trial.kept_output import cut_output
 from raybench.trial.launch_ranks import ranks_of, timeout_error
-from raybench.trial.program import TERMINATION_SECONDS, rank_of, status_of
+from raybench.trial.program import TERMINATION_SECONDS
 from raybench.trial.record import append_event, shortened
 from raybench.trial.remote_ranks import WRITE_SECONDS
 
@@ -44,7 +43,6 @@ START_TIMEOUT = 300.0
 """Timeout for loading a framework, in seconds: a cold network disk is slow, a hung interpreter never finishes."""
 
 CLOSE_TIMEOUT = 10.0  # seconds to wait until a fork server and all its descendants have ended
-LEFT_BYTES = 2**20  # smallest size of leaked shared memory that an error message reports
 CHECK_S = 1.0  # seconds between two looks at a trial: at the size of its output and, if it has a limit, at its memory
 
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -104,7 +102,6 @@ class ForkServer:
             raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *lines]))
         self.import_seconds = float(message["ready"])
         self._end: tuple[TrialStatus, Mapping[str, Any]] | None = None
-        self._left: Mapping[str, int] = {}  # bytes of files of shared memory
         self._check_at_s = 0.0
 
     @property
@@ -183,7 +180,7 @@ class ForkServer:
                     pid = message["pid"]
                     if not job.check:
                         audit.begin(pid)
-                code, peak, self._left = message.get("exit"), message.get("peak_bytes"), message.get("left", {})
+                code, peak = message.get("exit"), message.get("peak_bytes")
                 if "event" in message:
                     ended = message["event"]["event"] in events.ENDS
                     yield message["event"]
@@ -214,7 +211,7 @@ class ForkServer:
         while True:
             if time.monotonic() >= self._check_at_s:
                 if pid and job.memory_limit:
-                    _check_memory(self._process.pid, job, pid)
+                    _check_memory(self._process.pid, job.memory_limit)
                 if job.cell.workload.form != COMMAND:  # whose own process does it
                     cut_output(Path(job.folder))
                 self._check_at_s = time.monotonic() + CHECK_S
@@ -234,7 +231,6 @@ class ForkServer:
                 if "pid" in message:  # it had not begun
                     _kill_session(message["pid"])
                 if "exit" in message:
-                    self._left = message["left"]
                     return int(message["exit"])
         self.close()
         return None
@@ -244,63 +240,32 @@ class ForkServer:
         folder = Path(job.folder)
         wall_s = round(time.monotonic() - start_s, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
-        if (size := sum(self._left.values())) >= LEFT_BYTES:
-            new = (
-                f"new since it began and in use by no process, {size / 2**20:,.0f} MiB: {', '.join(sorted(self._left))}"
-            )
-            error["message"] = f"{error['message']}; {new}"
         event = end_event(job, status, error, wall_s, round(self.import_seconds, 6))
         with contextlib.suppress(OSError):  # the receiver of the event keeps it too
             append_event(folder, event)
         return shortened(event)
 
 
-def _stack(pid: int, output: Path) -> str | None:
-    """What `faulthandler` writes of a trial to its output; None if a signal has stopped it."""
-    if status_of(pid)[0] == "T":
-        return None
+def _stack(pid: int, output: Path) -> str:
+    """What `faulthandler` writes of a trial to its output; empty if a signal has stopped it."""
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGUSR1)
     time.sleep(WRITE_SECONDS)
     return tail(output, LONG_TAIL).rpartition("Stack (most recent call first):")[2]
 
 
-def _check_memory(server: int, job: Job, trial: int) -> None:
+def _check_memory(server: int, limit: int) -> None:
     """Check the memory that a trial's processes hold together; each of them has the kernel's own limit."""
-    used, limit = dict[int, int](), job.memory_limit
+    total = 0
     with contextlib.suppress(psutil.Error):
         family = psutil.Process(server).children(recursive=True)
         for member in family if len(family) > 1 else ():
             with contextlib.suppress(psutil.Error):  # it has just ended
-                used[member.pid] = member.memory_full_info().uss
-    total = sum(used.values())
+                total += member.memory_full_info().uss
     if total > limit:
         message = f"its processes together used {size(total)}, more than memory_limit ({size(limit)})"
-        error: dict[str, Any] = {"type": "OutOfMemory", "peak_bytes": total, "limit_bytes": limit}
-        by_rank = Counter[int]()
-        for rank, pid in _ranks(job, trial):
-            by_rank[rank] += used.get(pid, 0)
-        if by_rank:
-            message += ": " + ", ".join(
-                f"rank {rank} {size(used_bytes)}" for rank, used_bytes in sorted(by_rank.items())
-            )
-            largest, most = by_rank.most_common(1)[0]
-            error |= {"rank": largest} if 2 * most > total else {}
-        elif job.cell.device.world_size > 1:
-            message += "; which rank used most is not known"
-        raise _OutOfBounds(TrialStatus.OOM, error | {"message": message})
-
-
-def _ranks(job: Job, trial: int) -> Iterator[tuple[int, int]]:
-    """The processes of each rank: forked by the trial's process, or started by a command."""
-    with contextlib.suppress(psutil.Error):
-        if ranks_of(job) > 1:
-            for number, rank in enumerate(psutil.Process(trial).children()):
-                yield from ((number, process.pid) for process in (rank, *rank.children(recursive=True)))
-            return
-        for process in psutil.Process(trial).children(recursive=True):
-            if (of_launcher := rank_of(process.pid)) is not None:
-                yield of_launcher, process.pid
+        error = {"type": "OutOfMemory", "message": message, "peak_bytes": total, "limit_bytes": limit}
+        raise _OutOfBounds(TrialStatus.OOM, error)
 
 
 def _kill_session(leader: int) -> None:

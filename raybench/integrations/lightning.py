@@ -167,9 +167,9 @@ def _named(metrics: Mapping[str, Any], data: str) -> dict[str, Any]:
 def _name(name: str, data: str) -> str:
     if "/" in name.strip("/"):
         return name
-    for known in ("train", "val", "test"):
-        if name.startswith(f"{known}_"):
-            return f"{known}/{name.removeprefix(f'{known}_')}"
+    for split in ("train", "val", "test"):
+        if name.startswith(f"{split}_"):
+            return f"{split}/{name.removeprefix(f'{split}_')}"
     return f"{data}/{name}"
 
 

@@ -124,10 +124,8 @@ def _curves(readings: Sequence[Reading], is_hosted: bool) -> list[_Curve]:
     curves: dict[str, _Curve] = {}
     for time, joules in readings:
         for name, value in joules.items():
-            is_gpu = name.startswith("gpu")
-            if is_gpu and is_hosted:  # that of an Apple chip
-                continue
-            curve = curves.setdefault(name, _Curve("device_j" if is_gpu or is_hosted else "host_j"))
+            is_of_device = is_hosted or name.startswith("gpu")
+            curve = curves.setdefault(name, _Curve("device_j" if is_of_device else "host_j"))
             curve.times.append(time)
             curve.joules.append(value)
     return list(curves.values())

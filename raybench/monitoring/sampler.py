@@ -79,9 +79,9 @@ class Monitor:
         conditions = audit["host"] = {"cores": len(self._cores), **audit["host"]}
         if self._energy:
             audit["energy"] = summarize_energy(self._readings, self._epochs, self._energy.missing)
-            own, busy = conditions.get("own_cpu_s"), conditions.get("socket_busy_s")
-            if own is not None and busy:
-                audit["energy"]["others_share"] = round(max(0.0, 1 - own / busy), 4)
+            used_s, busy_s = conditions.get("own_cpu_s"), conditions.get("socket_busy_s")
+            if used_s is not None and busy_s:
+                audit["energy"]["others_share"] = round(max(0.0, 1 - used_s / busy_s), 4)
         return events.trial_audited(self._job.trial, self._job.attempt, **audit)
 
     def __enter__(self) -> Self:

@@ -191,7 +191,7 @@ def _candidates(kind: Kind, headers: Sequence[Sequence[str]]) -> Iterator[Candid
         if rank is None or len(grown) < (1 if is_named else MIN_COUNTS - 1) or min(counts) < 0:
             continue
         totals = {m[number + 1][1] for m in numbers} if re.match(r"\s*/\s*$", pieces[number + 1]) else set()
-        is_regular = max(Counter(f"{each:.2g}" for each in grown).values()) >= REGULAR * len(grown)
+        is_regular = max(Counter(f"{growth:.2g}" for growth in grown).values()) >= REGULAR * len(grown)
         is_sound = is_named or len(totals) == 1 or (len(grown) == len(lines) - 1 and (is_regular or rank == PERCENT))
         is_whole = rank in (PASSES, PERCENT) or all(count == int(count) for count in counts)
         is_spread = reads >= min(MIN_COUNTS, len(lines)) or rank == PASSES

@@ -77,7 +77,7 @@ class Estimator:
         None if no similar cell has been run.
         """
         estimates = [self.seconds(cell) for cell in cells]
-        known = [seconds for seconds in estimates if seconds is not None]
-        if not known:
+        estimated = [seconds for seconds in estimates if seconds is not None]
+        if not estimated:
             return None if estimates else 0.0
-        return sum(known) * len(estimates) / len(known)
+        return sum(estimated) * len(estimates) / len(estimated)

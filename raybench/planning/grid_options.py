@@ -59,8 +59,8 @@ def _imported(source: Path, results: Path) -> str | None:
     folder = results / source
     if source.exists() or len(source.parts) != 1 or not has_results(folder):
         return None
-    executions = in_order([each for file in execution_files(folder) if (each := Execution.read(file))])
-    is_own = all(each.origin == known_id(results) for each in executions)
+    executions = in_order([read for file in execution_files(folder) if (read := Execution.read(file))])
+    is_own = all(execution.origin == known_id(results) for execution in executions)
     return None if not executions or (is_own and shipped(source) != source) else executions[-1].grid or None
 
 

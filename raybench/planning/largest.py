@@ -59,7 +59,7 @@ def with_largest(
     """
     points = [point for point in expand(spec, nodes) if point.get("batch_size") == LARGEST]
     applied = spec.read_workload().applied if points else ()
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for point in points:
         name = ", ".join(format_value(value) for axis, value in point.items() if axis != "batch_size")
 
@@ -78,11 +78,11 @@ def with_largest(
             return ends[-1] == TrialStatus.COMPLETED
 
         if any(node.find(spec.profile(point["device"]).kind) for node in nodes):
-            found[point_key(point)] = search(fits, most)
-            tell(f"Largest batch of {name}: {found[point_key(point)] or 'not even 1 fits'}")
-    known = spec.model_copy()
-    known._largest = found
-    return known
+            sizes[point_key(point)] = search(fits, most)
+            tell(f"Largest batch of {name}: {sizes[point_key(point)] or 'not even 1 fits'}")
+    spec_with_sizes = spec.model_copy()
+    spec_with_sizes._largest = sizes
+    return spec_with_sizes
 
 
 def _probe_grid(spec: GridSpec, point: Point, applied: set[str]) -> GridSpec:

@@ -67,15 +67,15 @@ def probe_node(address: str = "", environments: Iterable[str] = ()) -> Node:
     built = [key for key in built_names() if FRAMEWORKS[RECIPES[key].framework].package not in packages]
     keys = list(dict.fromkeys([*environments, *built]))
     with ThreadPoolExecutor(max(1, len(keys))) as pool:  # one on a cold disk takes seconds
-        names = [each.package for each in FRAMEWORKS.values()]
-        found = dict(zip(keys, pool.map(lambda key: find(key, name, names), keys), strict=True))
+        names = [framework.package for framework in FRAMEWORKS.values()]
+        interpreters = dict(zip(keys, pool.map(lambda key: find(key, name, names), keys), strict=True))
     return Node(
         name=name,
         hardware=tuple(probe()),
         packages=packages,
         python=platform.python_version(),
         address=address,
-        environments=found,
+        environments=interpreters,
         **(_data_here() if address else {}),
     )
 

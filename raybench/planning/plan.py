@@ -229,7 +229,7 @@ def skip_lines(
 def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path) -> Plan:
     """Make the plan of a grid for these machines: of its cells as filtered, or the `AVAILABLE` ones that can run."""
     versions = spec.versions or {"": spec}
-    infos = {name: _workload(each) for name, each in versions.items()}
+    infos = {name: _workload(version) for name, version in versions.items()}
     if len(infos) > 1:  # commands have the names of their programs, and only runs of one workload are compared
         job = next(iter(versions.values())).name
         infos = {name: info.as_version(job) for name, info in infos.items()}

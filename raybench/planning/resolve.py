@@ -133,9 +133,9 @@ class Resolver:
                 given |= changes
         skip = ""
         if given.get("batch_size") == LARGEST:
-            found = self._spec._largest.get(point_key(point))
-            skip = "no batch fits into its memory" if found == 0 else NOT_KNOWN if found is None else ""
-            given["batch_size"] = found or 1
+            largest = self._spec._largest.get(point_key(point))
+            skip = "no batch fits into its memory" if largest == 0 else NOT_KNOWN if largest is None else ""
+            given["batch_size"] = largest or 1
         requested = {"framework": framework} | self._defaults | given
         need = self._need(profile, requested)
         places = self._placement(need)
@@ -183,8 +183,8 @@ class Resolver:
         is_of_model = hosted(profile.kind) or profile.accelerator_type or not model or name.casefold() in model
         origin = Origin.SAID if is_of_model else Origin.ASSUMED
         per_hour = profile.price_per_hour
-        own = None if per_hour is None else Price(per_hour, "the grid file", origin).of_all(device)
-        return self._spec.prices.price(name, device, own, self._spec.currency)
+        of_grid = None if per_hour is None else Price(per_hour, "the grid file", origin).of_all(device)
+        return self._spec.prices.price(name, device, of_grid, self._spec.currency)
 
     def _flops(self, resolved: Mapping[str, Any]) -> ModelFlops | None:
         """The FLOPs that the grid states, with the values of a cell."""

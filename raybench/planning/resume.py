@@ -18,7 +18,7 @@ def missing_work(plan: Plan, history: GridHistory, retry: Collection[str] = (), 
     A trial that failed under a different target, such as a misspelled metric, runs again.
     """
     left_out = replaced(history) if plan.spec.rule else ()
-    current = latest(each for each in history.attempts.values() if each.key not in left_out)
+    current = latest(run for run in history.attempts.values() if run.key not in left_out)
     target = plan.spec.target.plain() if plan.spec.target else None
     rerun_statuses = {status for status in TrialStatus if status.is_rerun} | {None, *retry}
     last: dict[str, int] = {}

@@ -42,8 +42,8 @@ def compared(
     devices = sorted({device for spec in specs for device in spec.devices})
     trees = [spec.model_dump(exclude=_MAY_DIFFER) for spec in specs]
     for spec, tree in zip(specs, trees, strict=True):
-        known = [name for name in devices if name in spec.devices or name in KINDS]
-        tree["devices"] = {name: spec.profile(name).model_dump(exclude={"environment"}) for name in known}
+        names_here = [name for name in devices if name in spec.devices or name in KINDS]
+        tree["devices"] = {name: spec.profile(name).model_dump(exclude={"environment"}) for name in names_here}
     places = [str(spec.source_path or name) for spec, name in zip(specs, names, strict=True)]
     for name, value in trees[0].items():
         if any(tree[name] != value for tree in trees):

@@ -47,13 +47,13 @@ class BudgetRule:
         if self._budget and not self._is_spent:
             if self._budget.work is None:  # work is counted by the host
                 clock.catch_up()
-            left, wait_s = self._left(self._budget, clock)
-            self._is_spent = left <= 0
+            remaining, wait_s = self._remaining(self._budget, clock)
+            self._is_spent = remaining <= 0
             if self._in_epoch:
                 self.ask_ns = time.perf_counter_ns() + wait_s / NANO
         return self._is_spent
 
-    def _left(self, budget: Budget, clock: TrainingClock) -> tuple[float, float]:
+    def _remaining(self, budget: Budget, clock: TrainingClock) -> tuple[float, float]:
         """What is left of the budget, and the seconds in which it cannot be spent."""
         if budget.work is not None:
             return budget.work - self._counted(budget.unit), 0.0

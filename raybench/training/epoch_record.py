@@ -61,8 +61,8 @@ class EpochRecord:
         steps, examples = (
             int(units.pop(name, 0) + seen) for name, seen in (("steps", self.taken), ("examples", self.examples))
         )
-        known = {"steps": steps, "examples": examples, "units": units}
-        return {name: value for name, value in known.items() if value}
+        counts = {"steps": steps, "examples": examples, "units": units}
+        return {name: value for name, value in counts.items() if value}
 
 
 def add_counts(sums: dict[str, float], fields: Mapping[str, Any]) -> None:

@@ -82,8 +82,8 @@ class LibraryLoop:
         if epoch.number + 1 >= self._trial._numbers:
             return True
         target = self._trial._options.target
-        known = {name: value for name, value in epoch.metrics.items() if target and name == target.metric}
-        return self._trial._stops(epoch.number + 1, {name: number_of(value) for name, value in known.items()})
+        reached = {name: value for name, value in epoch.metrics.items() if target and name == target.metric}
+        return self._trial._stops(epoch.number + 1, {name: number_of(value) for name, value in reached.items()})
 
     def end_epoch(self, more: bool = True) -> None:
         """End the epoch, if one has begun."""

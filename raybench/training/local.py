@@ -74,7 +74,7 @@ class Printer(Recorder):
         """Print an epoch."""
         self._write(epoch_line(fields))
 
-    def left(self, fields: dict[str, Any]) -> None:
+    def loop_left(self, fields: dict[str, Any]) -> None:
         """Print the epoch after which the loop was left."""
         self.epoch_ended(fields, False)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from raybench import datasets
-from raybench.core.job import Budget, StopRule, Target
+from raybench.core.job import Budget, Target
 from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
 from raybench.engines.loop_facts import LoopFacts
@@ -91,7 +91,7 @@ class Recorder:
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
         """Record an epoch, from the fields of its event; if more follow, a checkpoint may be made."""
 
-    def left(self, fields: dict[str, Any]) -> None:
+    def loop_left(self, fields: dict[str, Any]) -> None:
         """Note that the loop was left after an epoch, by `break` or by an error; `Trial.finish` records it."""
 
     def decide(self, epoch: int, stop: bool) -> bool:
@@ -131,7 +131,7 @@ class Trial:
         self._left: tuple[dict[str, Any] | None, str] | None = None
         self._diverged = ""
         self._decision = 0, False  # of the last epoch (from 1) that rank 0 decided
-        self._stop_rule = StopRule(options.target) if options.target and options.stop_at_target else None
+        self._stop_target = options.target if options.stop_at_target else None
         # Ranks train in step, and each has its own clock, so that they can agree only between two epochs.
         self._budget = BudgetRule(options.budget, options.read_joules, options.world_size == 1, self._work_done)
         self._done: dict[str, float] = {}  # in the epochs that have ended
@@ -382,7 +382,7 @@ class Trial:
         fields = self._close(epoch, all_ranks=False)  # an error may have ended this one only
         more = number + 1 < self._numbers
         self._left = fields, f"the loop was left after epoch {number + 1}{self._too_early}" if more else ""
-        self._recorder.left(fields)
+        self._recorder.loop_left(fields)
 
     def _close(self, epoch: EpochRecord, all_ranks: bool = True) -> dict[str, Any]:
         """End an epoch; return the fields of its event."""
@@ -396,7 +396,8 @@ class Trial:
         values = {name: number_of(value) for name, value in epoch.metrics.items()}
         steps = self._loop.optimizer_steps()
         optimizers = [
-            {"class": each.name, "lr": each.lr, "weight_decay": each.weight_decay} for each in self._loop.optimizers()
+            {"class": group.name, "lr": group.lr, "weight_decay": group.weight_decay}
+            for group in self._loop.optimizers()
         ]
         counted = epoch.counted()
         add_counts(self._done, counted)
@@ -426,11 +427,11 @@ class Trial:
 
     def _stops(self, epoch: int, metrics: Mapping[str, float]) -> bool:
         """Whether training ends with an epoch (from 1), for all ranks alike: target reached, or budget spent."""
-        if not self._stop_rule and not self._options.budget:
+        if not self._stop_target and not self._options.budget:
             return False
         if self.world_size > 1 and not self._diverged and self._decision[0] == epoch:
             return self._decision[1]  # rank 0 decides once, as others may have read it
-        stops = bool(self._stop_rule and self._stop_rule.ends_with(metrics)) or self._budget.is_spent(self._clock)
+        stops = bool(self._stop_target and self._stop_target.ends_with(metrics)) or self._budget.is_spent(self._clock)
         if self.world_size > 1 and not self._diverged:
             stops = self._recorder.decide(epoch, stops)
             self._decision = epoch, stops

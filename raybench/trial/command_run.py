@@ -36,15 +36,7 @@ from raybench.trial.journal import OUTPUT, Send
 from raybench.trial.kept_output import write_through
 from raybench.trial.launch_ranks import timeout_error
 from raybench.trial.opening import OFFLINE
-from raybench.trial.program import (
-    POLL_SECONDS,
-    SETTLE_SECONDS,
-    TERMINATION_SECONDS,
-    Program,
-    send_signal,
-    status_of,
-)
-from raybench.trial.remote_ranks import WRITE_SECONDS
+from raybench.trial.program import POLL_SECONDS, SETTLE_SECONDS, TERMINATION_SECONDS, Program
 from raybench.workloads.command import ARGS, BY_TRIAL, SETTINGS_FILE, Command, fill, filled
 from raybench.workloads.info import CommandInfo
 from raybench.workloads.parameters import PASSED
@@ -64,9 +56,6 @@ _NOT_OF_CAUSE = re.compile(r"\s*(?:$|\[rank\d+\]: |Extension modules: )")
 """Beginnings of lines about the exception of a rank, which may follow from that of another one, and about a signal."""
 
 _TRACEBACK = "Traceback (most recent call last)"
-
-_THREAD = re.compile(r"(?:Current t|T)hread 0x.*\n")
-"""The line before the stack of each thread, as `faulthandler` writes it."""
 
 _OF_TORCHRUN = "torch/distributed/elastic/"  # what the first line of that report has in it
 
@@ -172,7 +161,7 @@ class CommandRun:
             while program.code is None:
                 left_s = deadline - time.perf_counter_ns() * NANO
                 if left_s <= 0:
-                    raise End(TrialStatus.TIMEOUT, timeout_error(self._job, self._stacks(program)))
+                    raise End(TrialStatus.TIMEOUT, timeout_error(self._job, {}))
                 self._read(min(POLL_SECONDS, left_s))
                 self._look()
             self._read_rest()
@@ -268,28 +257,6 @@ class CommandRun:
         deadline = time.monotonic() + SETTLE_SECONDS
         while self._read(0) and time.monotonic() < deadline:
             pass
-
-    def _stacks(self, program: Program) -> dict[int, str | None]:
-        """What Python's `faulthandler` writes of each rank, which ends by it; None if a signal had stopped it."""
-        kept, self._is_stopping, stacks = program.tail, True, dict[int, str]()
-        ranks, launchers = program.ranks()
-        stopped = {number for number, pid in ranks.items() if status_of(pid)[0] == "T"}
-        for pid in (*launchers, *ranks.values()):  # the end of a rank ends others, or lets the launcher end them
-            send_signal(pid, signal.SIGSTOP)
-        for number in ranks.keys() - stopped:
-            program.tail = b""
-            send_signal(ranks[number], signal.SIGABRT)
-            send_signal(ranks[number], signal.SIGCONT)
-            deadline = time.monotonic() + WRITE_SECONDS
-            while status_of(ranks[number])[0] not in ("Z", "") and time.monotonic() < deadline:
-                self._read(POLL_SECONDS)
-            self._read_rest()
-            # The main thread's stack comes last; any thread may have got the signal.
-            stacks[number] = _THREAD.split("\n".join(program.last_lines()))[-1]
-        for launcher in launchers:
-            send_signal(launcher, signal.SIGCONT)
-        program.tail = kept
-        return {number: stacks.get(number) for number in ranks}
 
     def _stop(self, program: Program) -> None:
         self._is_stopping = True

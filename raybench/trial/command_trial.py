@@ -28,7 +28,6 @@ from raybench.trial.command_run import STARTED
 from raybench.trial.failure import failure
 from raybench.trial.journal import TrialJournal, misuse, options_of
 from raybench.workloads import read_info
-from raybench.workloads.own_files import record_late_modules
 
 GLOO_RELEASE = 0.2  # seconds in which the threads of torch's Gloo release the tensors of the last collective operation
 
@@ -95,8 +94,6 @@ class _Process:
                 status = TrialStatus.FAILED if error else status
         except BaseException as exc:
             status, error = failure(exc, None, self._ledger.phase, self._job)
-        else:
-            self._warnings.extend(record_late_modules(self._job))
         finally:
             self.trial.abandon()
         if not self._writer.is_open and error is None:

@@ -39,7 +39,6 @@ from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.journal import Send
-from raybench.trial.program import status_of
 from raybench.trial.remote_ranks import WRITE_SECONDS, RemoteRank, forward, remote_ranks
 
 GRACE_SECONDS = 1.0
@@ -48,9 +47,6 @@ GRACE_SECONDS = 1.0
 They may report the same error, or one that follows from the death of a rank."""
 
 COMMUNICATION_SECONDS = 60.0  # most seconds in which the ranks measure the time of communication after their training
-
-WAITING = re.compile(r"/torch/(distributed|autograd|nn/parallel)/")
-"""Folders of the code in which a rank waits for others."""
 
 Fail = Callable[[str, Mapping[str, Any]], Event]  # makes the end event of a trial from a status and an error
 
@@ -198,10 +194,8 @@ class _Process:
         assert self._process.pid
         os.kill(self._process.pid, signal.SIGUSR1)
 
-    def stack(self) -> str | None:
-        """The lines at which it was, as `faulthandler` writes them; None if a signal has stopped it."""
-        if status_of(self._process.pid or 0)[0] == "T":
-            return None
+    def stack(self) -> str:
+        """The lines at which it was, as `faulthandler` writes them; empty if a signal has stopped it."""
         self._stack.seek(0)
         return self._stack.read().decode(errors="replace")
 
@@ -300,26 +294,20 @@ class _Ranks:
         return self._failure(TrialStatus.TIMEOUT, timeout_error(self._job, stacks))
 
 
-def timeout_error(job: Job, stacks: Mapping[int, str | None]) -> dict[str, Any]:
-    """The error of a trial that took too long, with its line, or that of each rank and which does not wait for others.
+def timeout_error(job: Job, stacks: Mapping[int, str]) -> dict[str, Any]:
+    """The error of a trial that took too long, with the line at which each rank is, if it is known.
 
-    `stacks` is what `faulthandler` wrote of each rank, or None if a signal had stopped it.
+    `stacks` is what `faulthandler` wrote of each rank.
     """
     message = f"took longer than its timeout of {job.timeout:g} s"
     root = f"{job.code_folder}{os.sep}" if job.workload["folder"] else os.sep
-    places, hanging = [], []
+    places = []
     for number, stack in stacks.items():
-        lines = [f"{file}:{line}" for file, line in re.findall(r'(?m)^  File "(.*)", line (\d+) in ', stack or "")]
-        user_lines = (line.removeprefix(root) for line in lines if line.startswith(root))
-        line = next(user_lines, lines[0] if lines else "an unknown line")
-        waits = bool(lines and WAITING.search(lines[0]))
-        how = "was stopped by a signal" if stack is None else f"waits at {line}" if waits else f"is at {line}"
-        places.append(f"rank {number} {how}" if len(stacks) > 1 or job.cell.device.world_size > 1 else f"it {how}")
-        hanging += [] if waits else [number]
-    of_rank = {"rank": hanging[0]} if len(hanging) == 1 and places[0].startswith("rank") else {}
-    if not of_rank and (len(stacks) > 1 or job.cell.device.world_size > 1):
-        places.append("which rank hangs is not known")
-    return {"type": "Timeout", "message": f"{message}: {'; '.join(places)}" if places else message, **of_rank}
+        lines = [f"{file}:{line}" for file, line in re.findall(r'(?m)^  File "(.*)", line (\d+) in ', stack)]
+        user_lines = [line.removeprefix(root) for line in lines if line.startswith(root)]
+        who = f"rank {number}" if job.cell.device.world_size > 1 else "it"
+        places += [f"{who} is at {line}" for line in (user_lines or lines)[:1]]
+    return {"type": "Timeout", "message": f"{message}: {'; '.join(places)}" if places else message}
 
 
 def _end_of_all(end_events: Mapping[int, tuple[int, Event]], count: int) -> Event:

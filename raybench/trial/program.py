@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import resource
 import selectors
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from raybench.core.process_guard import GROUP, PARENT, STATE, TICKS, processes
 from raybench.output.transcript import COLORS, LINE_ENDS
 
 TERMINATION_SECONDS = 10.0  # seconds from SIGTERM to SIGKILL
@@ -33,31 +32,6 @@ def children_cpu_s() -> float:
     """Processor seconds of the children of this process that have ended, and of theirs."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
-
-
-def status_of(pid: int) -> tuple[str, int]:
-    """State of a process, such as T for stopped or Z for ended, and its parent; empty and 0 if it is gone."""
-    try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
-    except OSError:
-        return "", 0
-    return state, int(parent)
-
-
-def send_signal(pid: int, number: signal.Signals) -> None:
-    """Signal a process, which may have ended; an abort leaves no core file."""
-    with suppress(ProcessLookupError, PermissionError):
-        if number == signal.SIGABRT and sys.platform == "linux":
-            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-        os.kill(pid, number)
-
-
-def rank_of(pid: int) -> int | None:
-    """The rank that a launcher, such as torchrun, gave a process; None without one, or without /proc."""
-    with suppress(OSError):
-        if rank := re.search(rb"(?:^|\0)RANK=(\d+)", Path(f"/proc/{pid}/environ").read_bytes()):
-            return int(rank[1])
-    return None
 
 
 Chunk = tuple[int, bytes, int]
@@ -127,23 +101,12 @@ class Program:
 
     def cpu_s(self) -> float:
         """Processor seconds of it and its descendants; an ended one counts once it is waited for. 0 without /proc."""
-        rows: dict[int, tuple[int, int]] = {}
-        for file in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):  # it has just ended
-                fields = file.read_text(errors="replace").rpartition(")")[2].split()
-                rows[int(file.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
         ticks, family = 0, {self.pid}
-        for pid, (parent, process_ticks) in sorted(rows.items()):  # parents before their children
-            if pid in family or parent in family:
+        for pid, _, fields in sorted(processes()):  # parents before their children
+            if pid in family or int(fields[PARENT]) in family:
                 family.add(pid)
-                ticks += process_ticks
+                ticks += sum(map(int, fields[TICKS]))
         return ticks / os.sysconf("SC_CLK_TCK")
-
-    def ranks(self) -> tuple[dict[int, int], set[int]]:
-        """The process of each rank, which is older than those that it starts, and the launchers."""
-        descendants = sorted(self._descendants(), reverse=True)
-        ranks = {rank: pid for pid in descendants if (rank := rank_of(pid)) is not None}
-        return dict(sorted(ranks.items())), {status_of(pid)[1] for pid in ranks.values()} & {self.pid, *descendants}
 
     def signal(self, number: signal.Signals) -> None:
         """Signal its process group."""
@@ -159,7 +122,8 @@ class Program:
         self.signal(signal.SIGKILL)
         while descendants and time.monotonic() < deadline + TERMINATION_SECONDS:
             for pid in descendants:
-                send_signal(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
             time.sleep(0.01)
             descendants = self._descendants()
         return names
@@ -184,12 +148,11 @@ class Program:
         A process that has just been started has no environment for a moment. Without /proc none is found.
         """
         descendants = {}
-        for folder in Path("/proc").glob("[0-9]*"):
+        for pid, name, fields in processes():
+            if pid == self.pid or fields[STATE] == "Z":
+                continue
             with suppress(OSError):  # it has just ended, or is another user's
-                name, _, numbers = (folder / "stat").read_text(errors="replace").rpartition(")")
-                state, _, group = numbers.split()[:3]
-                if folder.name == str(self.pid) or state == "Z":
-                    continue
-                if int(group) == self.pid or self._mark in (folder / "environ").read_bytes().split(b"\0"):
-                    descendants[int(folder.name)] = name.partition("(")[2]
+                environ = Path(f"/proc/{pid}/environ")
+                if int(fields[GROUP]) == self.pid or self._mark in environ.read_bytes().split(b"\0"):
+                    descendants[pid] = name
         return descendants

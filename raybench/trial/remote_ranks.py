@@ -27,7 +27,6 @@ CONNECT_SECONDS = 300.0
 
 LOOK_SECONDS = 1.0  # most seconds between two looks at which ranks have died
 WRITE_SECONDS = 0.5  # seconds in which a rank writes at which line it is
-STACK_SECONDS = 5.0  # seconds to wait for the line at which a rank of another node is
 
 
 class RemoteRank:
@@ -43,7 +42,6 @@ class RemoteRank:
         self.meets: list[Any] = []
         self.end: tuple[str, dict[str, Any]] | None = None
         self.code: int | None = None
-        self._stack: str | None = None
 
     def read(self) -> None:
         """Read a message, or note that the connection is closed."""
@@ -57,8 +55,6 @@ class RemoteRank:
             self.events.append((time.perf_counter_ns(), content))
         elif kind == "meet":
             self.meets = [content]
-        elif kind == "stack":
-            self._stack = content
         else:
             self.code, self.end = -1, content
 
@@ -66,7 +62,7 @@ class RemoteRank:
         """Let it go on from where it waits for the others."""
         self.meets = []
         with suppress(OSError):
-            self.pipe.send(("go on", value))
+            self.pipe.send(value)
 
     @property
     def last(self) -> tuple[int, Event] | None:
@@ -74,16 +70,11 @@ class RemoteRank:
         return self.events[-1] if self.events and self.events[-1][1]["event"] in ENDS else None
 
     def write_stack(self) -> None:
-        """Ask for the lines at which it is."""
-        with suppress(OSError):
-            self.pipe.send(("stack", None))
+        """No-op: where it is stays on its node."""
 
-    def stack(self) -> str | None:
-        """The lines at which it was; None if a signal has stopped it, or its node does not answer."""
-        deadline = time.monotonic() + STACK_SECONDS
-        while self._stack is None and self.code is None and self.pipe.poll(max(0.0, deadline - time.monotonic())):
-            self.read()
-        return self._stack
+    def stack(self) -> str:
+        """No lines."""
+        return ""
 
     def kill(self) -> None:
         """Close the connection, upon which its node kills it."""
@@ -148,15 +139,9 @@ def forward(job: Job, processes: Sequence[Any]) -> None:
 def _obey(pipe: Connection, process: Any) -> bool:
     """Do for a rank what the first node asks for; return False if it has ended the trial."""
     try:
-        order, value = pipe.recv()
+        process.go_on(pipe.recv())
     except (EOFError, OSError):
         return False
-    if order == "go on":
-        process.go_on(value)
-    else:
-        process.write_stack()
-        time.sleep(WRITE_SECONDS)
-        pipe.send(("stack", process.stack()))
     return True
 
 

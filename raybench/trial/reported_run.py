@@ -59,8 +59,8 @@ class ReportedRun(CommandRun):
             event = self._queue[0]
             same = [event]
             for rank in range(1, self._reader.world_size) if event["event"] == "epoch_ended" else ():
-                if other := self._epochs[rank].get(event["epoch"]):
-                    same.append(other)
+                if of_rank := self._epochs[rank].get(event["epoch"]):
+                    same.append(of_rank)
                 elif rank not in self._ends and not final:
                     return
             self._queue.popleft()

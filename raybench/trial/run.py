@@ -31,7 +31,7 @@ from raybench.trial.opening import keep_others_offline, open_assigned, opening
 from raybench.workloads import WorkloadInfo, load_workload, read_info
 from raybench.workloads.base import Workload
 from raybench.workloads.info import FunctionInfo
-from raybench.workloads.own_files import record_late_modules, working_folder
+from raybench.workloads.own_files import working_folder
 
 NOT_KEPT = "memory_limit was ignored: it needs Linux and a separate trial process"
 
@@ -73,8 +73,6 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         trial.finish()
         error = misuse(trial, journal.logged_before, info, job)
         status = TrialStatus.FAILED if error else status
-        if info.file:
-            warnings.extend(record_late_modules(job))
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
         status, error = failure(exc, device, ledger.phase, job)
     finally:

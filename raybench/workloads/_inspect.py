@@ -108,7 +108,7 @@ def _function(function: Any, name: str) -> dict[str, Any]:
             "type": _type_name(parameter.annotation) or of_default,
             "required": parameter.default is parameter.empty,
             "default": parameter.default if has_plain_default else None,
-            "known": has_plain_default,
+            "is_plain": has_plain_default,
         }
     return {"line": line, "problems": problems, "parameters": described}
 

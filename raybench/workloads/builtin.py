@@ -13,7 +13,7 @@ from raybench.workloads.base import Workload
 
 
 @cache
-def _known() -> Mapping[str, Workload]:
+def _workloads() -> Mapping[str, Workload]:
     folders = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.ispkg)
     values = (value for name in folders for value in vars(import_module(f"raybench.workloads.{name}")).values())
     return {value.name: value for value in values if isinstance(value, Workload)}
@@ -21,7 +21,7 @@ def _known() -> Mapping[str, Workload]:
 
 def names() -> tuple[str, ...]:
     """The names of all built-in workloads."""
-    return tuple(sorted(_known()))
+    return tuple(sorted(_workloads()))
 
 
 def get(name: str) -> Workload:
@@ -33,4 +33,4 @@ def get(name: str) -> Workload:
     if name not in names():
         hint = f"{nearest(name, names())} (your own: file.py:name)"
         raise WorkloadError(f"unknown workload {name[:100]!r}; {hint}")
-    return _known()[name]
+    return _workloads()[name]

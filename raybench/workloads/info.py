@@ -394,7 +394,7 @@ class FunctionInfo(LoopInfo):
 
     @property
     def cell_defaults(self) -> dict[str, Any]:
-        given = {key_of(name): parameter.default for name, parameter in self.parameters.items() if parameter.known}
+        given = {key_of(name): parameter.default for name, parameter in self.parameters.items() if parameter.is_plain}
         return super().cell_defaults | given
 
     @property
@@ -421,7 +421,7 @@ class FunctionInfo(LoopInfo):
                 value = values[name] if name in values else getattr(cell.settings, name)
             else:
                 value = (cell.params or {}).get(name, MISSING)
-            if value is not MISSING and not (parameter.known and value == parameter.default):
+            if value is not MISSING and not (parameter.is_plain and value == parameter.default):
                 keywords[name] = value
         return keywords
 

@@ -18,7 +18,7 @@ from raybench.workloads.base import Workload
 from raybench.workloads.command import Command, named_files, uses_trial
 from raybench.workloads.info import CommandInfo, DeclaredInfo, FunctionInfo, WorkloadInfo
 from raybench.workloads.inspection import inspect_file
-from raybench.workloads.own_files import digest_of, import_file, own_files, with_late_modules
+from raybench.workloads.own_files import digest_of, import_file, own_files
 from raybench.workloads.parameters import Parameter
 
 _FILE = re.compile(r"(.*\.py)(?::(.*))?", re.DOTALL)
@@ -58,7 +58,7 @@ def read_workload(
     for name, is_given, is_possible in (("inputs", [*inputs], info.digest), ("isolate", isolate, info.output)):
         if is_given and not is_possible:
             raise WorkloadError(f"{name} is not for {info.name}, which is not your own program; remove it", name)
-    return replace(info, isolate=isolate, digest=info.digest and with_late_modules(info.digest, info.folder))
+    return replace(info, isolate=isolate)
 
 
 def _read_command(command: Command, folder: Path, inputs: Iterable[str]) -> CommandInfo:

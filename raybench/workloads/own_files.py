@@ -6,10 +6,8 @@ They are run where they are. Copies are made for `isolate: true`, and for a node
 from __future__ import annotations
 
 import ast
-import gc
 import glob
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -28,11 +26,8 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from raybench.core.code_state import commit_of
-from raybench.core.files import PACKAGE, write_atomic
-from raybench.core.job import Job
-from raybench.core.text import names_text
+from raybench.core.files import PACKAGE
 from raybench.datasets.digests import Digests
-from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
 
 T = TypeVar("T")
@@ -227,60 +222,3 @@ def working_folder(folder: Path, names: Iterable[str], isolate: bool) -> Iterato
                 (Path(copy) / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(folder / name, Path(copy) / name)
         yield Path(copy)
-
-
-def record_late_modules(job: Job) -> Iterator[str]:
-    """Record the user's modules in this process that the plan did not know; from then on, an edit makes new trials.
-
-    Modules that are loaded by path count too, if the program still has them.
-
-    Yields:
-        A note, if some are recorded for the first time.
-    """
-    if not job.workload["folder"] or not job.own_process:
-        return
-    folder, copy = Path(job.workload["folder"]), job.code_folder
-    loaded = [vars(each).get("__file__") for each in gc.get_objects() if type(each) is ModuleType]
-    paths = {Path(os.path.normpath(copy / path)) for path in loaded if path and path.endswith(".py")}
-    paths = {folder / path.relative_to(copy) if path.is_relative_to(copy) else path for path in paths}
-    # A compiler's generated modules are in a folder that is not on the import path.
-    roots = [folder, *map(Path, filter(None, sys.path))]
-    hashed = {Path(os.path.normpath(folder / name)) for name in job.workload["files"]}
-    late = [
-        str(path)
-        for path in sorted(paths - hashed)
-        if path.is_file() and not is_installed(path) and any(path.is_relative_to(root) for root in roots)
-    ]
-    with suppress(OSError, ImportError):  # an environment may lack the package that finds the cache folder
-        file = _late_file(job.workload["digest"], str(folder))
-        before = _late_modules(file)
-        new = {path: digest for path, digest in digests_of(folder, late).items() if path not in before}
-        if new:
-            names = names_text([*new], separator=", ")
-            yield f"loaded during training, so edits make new trials only from now on: {names}"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, json.dumps(before | new))
-
-
-def with_late_modules(digest: str, folder: str) -> str:
-    """The digest of a workload and of the modules that its trials loaded, if one of these has changed since.
-
-    Without a change it is the same as before they were known, so that finished trials stay finished.
-    """
-    while True:
-        recorded = _late_modules(_late_file(digest, folder))
-        current = digests_of(Path(folder), recorded)
-        if current == recorded:
-            return digest
-        digest = digest_of(json.dumps([digest, current], sort_keys=True).encode())
-
-
-def _late_file(digest: str, folder: str) -> Path:
-    return user_cache() / "late_modules" / f"{digest_of(f'{digest} {folder}'.encode())}.json"
-
-
-def _late_modules(file: Path) -> dict[str, str]:
-    try:
-        return dict(json.loads(file.read_text()))
-    except (OSError, ValueError, TypeError):
-        return {}

@@ -29,13 +29,13 @@ class Parameter:
         type: `int`, `float`, `bool` or `str`; empty if any value is possible.
         required: whether it has no default.
         default: its value; None too if it is not plain data.
-        known: whether the default is plain data, and so a part of the cell.
+        is_plain: whether the default is plain data, and so a part of the cell.
     """
 
     type: str = ""
     required: bool = True
     default: Any = None
-    known: bool = False
+    is_plain: bool = False
 
     def problem(self, value: Any) -> str | None:
         """Why a value is not of its type, or None."""

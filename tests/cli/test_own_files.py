@@ -2,13 +2,9 @@
 
 import os
 import textwrap
-from contextlib import closing
 
 import pytest
-from support.executors import ForkingExecutor
 from support.grid_files import events_of
-
-from raybench.execution.process import ForkServer
 
 PROGRAM = """
 import importlib
@@ -21,7 +17,7 @@ layers = importlib.import_module("mingpt.layers")
 print("epoch 1")
 """
 FUNCTION = """
-import importlib, importlib.util
+import importlib.util
 import helper
 
 def by_path(name):
@@ -34,11 +30,9 @@ SMALL = by_path("presets/small.py")
 
 def train(trial, *, batch_size: int = 1):
     import parts.inner
-    global LARGE
-    LARGE = by_path("presets/large" + ".py")
     assert open("../data/words.txt").read() == "a b"
     for epoch in trial.epochs():
-        trial.log({"val/width": SMALL.WIDTH + LARGE.WIDTH + importlib.import_module("late").WIDTH})
+        trial.log({"val/width": SMALL.WIDTH})
 """
 FILES = {
     "data/words.txt": "a b",
@@ -49,10 +43,8 @@ FILES = {
     "code/vocab/a.txt": "a",
     "code/mine.py": FUNCTION,
     "code/helper.py": "",
-    "code/late.py": "WIDTH = 1\n",
     "code/parts/inner.py": "",
     "code/presets/small.py": "WIDTH = 1\n",
-    "code/presets/large.py": "WIDTH = 1\n",
     "code/never.py": "",
 }
 
@@ -87,15 +79,6 @@ def project(tmp_path, grid):
     return Project(tmp_path, grid)
 
 
-@pytest.fixture
-def forked(project, monkeypatch):
-    """The same with trials in processes of their own, which share the test's cache."""
-    with closing(ForkServer("none")) as server:
-        executor = ForkingExecutor(lambda _: server)
-        monkeypatch.setattr("raybench.execution.base.make_executor", lambda *_: executor)
-        yield project
-
-
 COMMAND = "{command: python train.py, epoch: 'epoch (.)'}"
 
 
@@ -113,7 +96,7 @@ def test_a_command_runs_where_the_user_runs_it(project):
             COMMAND,
             "inputs: [vocab, 'nev*.py', ../data/words.txt]\n",
             ["code/vocab/a.txt", "code/never.py", "data/words.txt"],
-            "code/late.py",
+            "code/helper.py",
         ),
         (
             "mine.py:train",
@@ -131,27 +114,6 @@ def test_an_edit_of_a_used_file_makes_new_trials(project, workload, more, used, 
     for number, name in enumerate(used, 2):
         project.edit(name)
         assert len(project.run(workload, more)) == number, name
-
-
-def test_module_imported_in_training_joins_the_identity(forked):
-    (end,) = forked.run("mine.py:train", "epochs: 1\n")
-    assert end["status"] == "completed", end["error"]
-    (note,) = [text for text in end["warnings"] if text.startswith("loaded during training, so edits make new trials")]
-    assert len(forked.run("mine.py:train", "epochs: 1\n")) == 1
-    for number, name in enumerate(("code/late.py", "code/presets/large.py"), 2):
-        assert str(forked.folder / name) in note
-        forked.edit(name)
-        assert len(forked.run("mine.py:train", "epochs: 1\n")) == number
-
-
-@pytest.mark.slow
-def test_a_reporting_script_records_what_it_loads(forked):
-    script = "import importlib, raybench\nimportlib.import_module('late')\n"
-    forked.write("code/report.py", script + "for _ in raybench.current_trial().epochs(1): pass\n")
-    (end,) = forked.run("{command: python report.py}")
-    assert "late.py" in "".join(end["warnings"]), end
-    forked.edit("code/late.py")
-    assert len(forked.run("{command: python report.py}")) == 2
 
 
 ISOLATED = """

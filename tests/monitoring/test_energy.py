@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from functools import partial
-from types import ModuleType, SimpleNamespace
 
 import pytest
 from support.made_up_gpus import Nvml, NVMLError
@@ -16,7 +15,7 @@ from raybench.core import events
 from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job, Target
 from raybench.core.settings import Settings
-from raybench.devices.energy import AmdGpus, AppleChip, EnergyMeter, Unavailable
+from raybench.devices.energy import EnergyMeter
 from raybench.devices.host import usable_cores
 from raybench.monitoring import Monitor
 from raybench.monitoring.energy_summary import EpochWindows, summarize_energy
@@ -96,24 +95,6 @@ def test_gpu_and_host_have_separate_counters(tmp_path, monkeypatch):
 def test_a_kind_without_counters(tmp_path):
     missing = EnergyMeter("tpu", ["0"], [0], tmp_path).missing
     assert "energy of the device: no counter is known for the device kind tpu" in missing
-
-
-def test_zeus_reads_an_apple_chip(monkeypatch):
-    parts = SimpleNamespace(cpu_total_mj=2000, dram_mj=None, gpu_mj=7000)
-    zeus = ModuleType("zeus.device")
-    zeus.get_soc = lambda: SimpleNamespace(get_total_energy_consumption=lambda: parts)
-    monkeypatch.setitem(sys.modules, "zeus", ModuleType("zeus"))
-    monkeypatch.setitem(sys.modules, "zeus.device", zeus)
-    assert AppleChip().read() == {"cpu 0": 2.0, "gpu 0": 7.0}
-
-
-def test_without_zeus_the_extra_is_named(monkeypatch):
-    monkeypatch.delenv("ROCR_VISIBLE_DEVICES", raising=False)
-    for name in ("zeus", "zeus.device", "zeus.device.gpu.amd"):
-        monkeypatch.setitem(sys.modules, name, None)
-    for source in (AppleChip, lambda: AmdGpus([])):
-        with pytest.raises(Unavailable, match=r"zeus is not installed; run `pip install .zeus>=0.16.`"):
-            source()
 
 
 def job(folder="", kind="cpu", target=None, epochs=None):

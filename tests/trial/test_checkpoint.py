@@ -116,14 +116,14 @@ def test_afresh_uses_none_and_leaves_none(lost, left):
     assert again["files"] == []
 
 
-@pytest.mark.parametrize(("name", "says"), [("about.json", "Expecting value"), ("state", "it is damaged")])
-def test_damaged_checkpoint_falls_back_to_the_previous(name, says, lost, left):
+@pytest.mark.parametrize("name", ["about.json", "state"])
+def test_damaged_checkpoint_falls_back_to_the_previous(name, lost, left):
     path = left / FOLDER / "epoch-000003.rank-0" / name
     os.truncate(path, 0)
     again = attempt("torch", left, 2, resume=4)
     assert again["told"][1]["epoch"] == 2
     (warning,) = end(again)["warnings"]
-    assert warning.startswith(f"checkpoint of epoch 3 not used: {says}")
+    assert warning.startswith("checkpoint of epoch 3 not used: ")
     assert losses(again) == losses(lost[2])
 
 

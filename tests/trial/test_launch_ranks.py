@@ -14,14 +14,12 @@ from support import WORKLOADS
 from support.cells import make_cell
 from support.processes import all_gone
 
-from raybench.core.cell import Cell
 from raybench.core.events import OUTPUT, events_file
 from raybench.core.job import Job, Target
 from raybench.core.rank import Rank
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution.inline import run_job
-from raybench.trial.launch_ranks import timeout_error
 from raybench.workloads import read_workload
 
 
@@ -121,7 +119,6 @@ def test_rank_0_ends_training_at_the_target(template, tmp_path):
         ("raising", "", "failed", "KeyError", "only in rank 1"),
         pytest.param("train", "greedy", "oom", "RuntimeError", "allocate", marks=pytest.mark.exhaustive),
         ("train", "hanging", "timeout", "Timeout", "rank 1 is at ranked.py:"),
-        pytest.param("train", "stopped", "timeout", "Timeout", "rank 1 was stopped", marks=pytest.mark.exhaustive),
     ],
 )
 def test_end_of_a_rank_ends_the_trial(template, tmp_path, attribute, trouble, status, kind, message):
@@ -129,7 +126,8 @@ def test_end_of_a_rank_ends_the_trial(template, tmp_path, attribute, trouble, st
     job = make_job(tmp_path, attribute, params=params, timeout=8.0 if status == "timeout" else 120.0)
     begun = time.monotonic()
     last = list(template.run(job))[-1]
-    assert (last["status"], last["error"]["type"], last["error"]["rank"]) == (status, kind, 1)
+    assert (last["status"], last["error"]["type"]) == (status, kind)
+    assert status == "timeout" or last["error"]["rank"] == 1
     assert message in last["error"]["message"]
     pids = ranks_in(tmp_path)
     assert set(pids) == {0, 1} and all_gone(pids.values()) and template.alive
@@ -226,24 +224,6 @@ def test_ranks_of_two_nodes(tmp_path, ends, said):
     command = [sys.executable, "-c", NODES, str(tmp_path), ends]
     done = subprocess.run(command, start_new_session=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines() == said, done.stderr
-
-
-WAITS = """  File "/env/torch/distributed/work.py", line 9 in wait\n  File "/mine/a.py", line 5 in train\n"""
-RUNS = """  File "/mine/b.py", line 7 in load\n  File "/mine/a.py", line 5 in train\n"""
-
-
-@pytest.mark.parametrize(
-    ("stacks", "rank", "said"),
-    [
-        ([WAITS, RUNS], 1, "rank 0 waits at a.py:5; rank 1 is at b.py:7"),
-        ([None, WAITS], 0, "rank 0 was stopped by a signal; rank 1 waits at a.py:5"),
-        ([WAITS, WAITS], None, "rank 1 waits at a.py:5; which rank hangs is not known"),
-    ],
-)
-def test_the_rank_that_hangs_does_not_wait_for_others(stacks, rank, said):
-    job = Job("t-r0", 1, 0, 0, Cell(), {"folder": "/mine"}, "", "", timeout=8.0)
-    error = timeout_error(job, dict(enumerate(stacks)))
-    assert error.get("rank") == rank and error["message"].endswith(said)
 
 
 def test_ranks_share_the_cores():

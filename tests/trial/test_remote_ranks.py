@@ -71,14 +71,14 @@ def test_two_nodes_train_as_one_does(fork_server, nodes, tmp_path):
     ("attribute", "status", "message"),
     [
         ("killed", "lost", "SIGKILL"),
-        ("hanging", "timeout", "rank 1 is at ranked.py:"),
+        ("hanging", "timeout", "took longer than its timeout"),
     ],
 )
 def test_end_of_a_rank_on_another_node_ends_the_trial(nodes, tmp_path, attribute, status, message):
     begun = time.monotonic()
     told, _ = nodes(make_job(tmp_path, attribute, 2, timeout=10.0 if status == "timeout" else 120.0))
     last = told[-1]
-    assert (last["status"], last["error"]["rank"]) == (status, 1)
+    assert last["status"] == status
     assert message in last["error"]["message"]
     assert time.monotonic() - begun < 60
     texts = [(tmp_path / "attempt" / name / OUTPUT).read_text() for name in (".", "node-2")]

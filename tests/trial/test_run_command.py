@@ -548,34 +548,6 @@ def test_a_timeout_ends_it_gently_first(project):
     assert time.monotonic() - start < 45
 
 
-HANGS = """
-where = "/torch/distributed/store.py" if rank == 0 or trouble == "wait" else "script.py"
-if trouble == "memory":
-    held = b"x" * (100 + 200 * rank << 20)
-if rank == 1 and trouble == "stop":
-    os.kill(os.getpid(), 19)
-exec(compile("time.sleep(60)", where, "exec"))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="its ranks are found by /proc")
-@pytest.mark.parametrize(
-    ("trouble", "rank", "message"),
-    [
-        ("hang", 1, "rank 0 waits at script.py:14; rank 1 is at script.py:14"),
-        pytest.param("stop", 1, "rank 1 was stopped by a signal", marks=pytest.mark.exhaustive),
-        ("wait", None, "which rank hangs is not known"),
-        ("memory", 1, ", rank 1 "),
-    ],
-)
-def test_a_limit_names_the_rank(in_a_process, trouble, rank, message):
-    script = RANKS.split("import raybench")[0] + f"rank, trouble = int(os.environ['RANK']), {trouble!r}\n" + HANGS
-    limits = "timeout: 60\nmemory_limit: 350MiB\n" if trouble == "memory" else "timeout: 3\n"
-    error = in_a_process.one(script, "command: python script.py\nepoch: 'epoch (.)'", limits).error
-    assert error.get("rank") == rank and message in error["message"], error
-
-
 DAEMON = """
 import os, sys, time
 if os.fork() == 0:

@@ -27,8 +27,8 @@ class Operations:
 
     def product(self, size: int) -> Operation:
         """A product of two matrices [size, size]."""
-        left, right = self._random(size, size), self._random(size, size)
-        return lambda: tf.matmul(left, right)
+        first, second = self._random(size, size), self._random(size, size)
+        return lambda: tf.matmul(first, second)
 
     def convolution(self, batch: int, channels: int, side: int) -> Operation:
         """A padded 3×3 convolution of [batch, side, side, channels] to as many channels."""

@@ -32,8 +32,8 @@ class Operations:
 
     def product(self, size: int) -> Operation:
         """A product of two matrices [size, size]."""
-        left, right = self._random(size, size), self._random(size, size)
-        return self._repeated(lambda: left @ right)
+        first, second = self._random(size, size), self._random(size, size)
+        return self._repeated(lambda: first @ second)
 
     def convolution(self, batch: int, channels: int, side: int) -> Operation:
         """A padded 3×3 convolution of [batch, channels, side, side] to as many channels."""

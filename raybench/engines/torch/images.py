@@ -51,7 +51,7 @@ class AugmentationDraws(NamedTuple):
             moved = iter(packed.to(device.torch_name, non_blocking=device.pins_memory).long().unbind())
         return cls(next(moved), *(None if values is None else next(moved) for values in draws[1:]))
 
-    def each(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
+    def select(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """Apply the same selection to all draws."""
         draws = (self.corner, self.flip, self.cut_top, self.cut_left)
         return AugmentationDraws(take(self.indices), *(None if values is None else take(values) for values in draws))

@@ -105,7 +105,7 @@ class XlaEngine(TorchEngine):
 
     def _draws_of(self, step: Any) -> AugmentationDraws:
         self._row, self._next_row = self._next_row, self._next_row + 1
-        return self._table.each(self._select)
+        return self._table.select(self._select)
 
     def _select(self, table: torch.Tensor) -> torch.Tensor:
         """The step's row of a table [steps, …]: a Python index would be a constant, and each step a different graph."""

@@ -88,7 +88,6 @@ TROUBLES = {
     "killed": is_killed,
     "greedy": lambda: torch.empty(1 << 60),
     "hanging": lambda: time.sleep(600),
-    "stopped": lambda: os.kill(os.getpid(), signal.SIGSTOP),
 }
 
 learning = Workload(model=build, data=data, metrics=seen(lambda: made[-1]))
