@@ -134,7 +134,7 @@ def test_outputs_are_current():
 
 def test_sizes():
     words = sum(len(path.read_text().split()) for path in DOCS if path.name != "claims.md")  # which a script writes
-    assert len(README.splitlines()) <= 200
+    assert len([line for line in README.splitlines() if not line.startswith("| `")]) <= 200  # rows of declared things
     assert (len(DOCS) <= 21, words <= 18_000) == (True, True), (len(DOCS), words)
 
 

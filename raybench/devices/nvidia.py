@@ -24,7 +24,7 @@ class Gpu:
         model: its name; that of a slice ends with the profile, such as `MIG 1g.10gb`.
         memory_bytes: of the GPU or the slice; None if unknown.
         driver: the driver's version.
-        slices: names of the slice, the driver's first; empty for a whole GPU.
+        slice_uuid: of the slice; empty for a whole GPU.
     """
 
     index: str
@@ -32,17 +32,12 @@ class Gpu:
     model: str
     memory_bytes: int | None
     driver: str
-    slices: tuple[str, ...] = ()
+    slice_uuid: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Everything that selects it in `CUDA_VISIBLE_DEVICES`."""
-        return (self.index, self.uuid, *self.slices)
-
-    @property
-    def full_name(self) -> str:
-        """The driver's UUID of the GPU or the slice."""
-        return self.slices[0] if self.slices else self.uuid
+        return (self.index, self.uuid, *filter(None, [self.slice_uuid]))
 
 
 def is_slice(model: str) -> bool:
@@ -56,7 +51,7 @@ def is_slice(model: str) -> bool:
 def visible(setting: str | None) -> dict[str, Gpu]:
     """GPUs and MIG slices by a name that CUDA accepts.
 
-    UUIDs and names of slices are kept as they are in the variable. A GPU in MIG mode is replaced by its slices.
+    A GPU in MIG mode is replaced by its slices.
 
     Args:
         setting: the value of `CUDA_VISIBLE_DEVICES`, None if unset.
@@ -66,13 +61,7 @@ def visible(setting: str | None) -> dict[str, Gpu]:
         names = {position: gpu.index for position, gpu in enumerate(gpus)}
     else:
         names = selected(setting, [gpu.names for gpu in gpus])
-    return {_own_name(gpus[position], name): gpus[position] for position, name in names.items()}
-
-
-def _own_name(gpu: Gpu, name: str) -> str:
-    """The name itself, or that of a slice if the name is its GPU's."""
-    is_of_gpu = name == gpu.index or gpu.uuid.startswith(name)
-    return gpu.slices[0] if gpu.slices and is_of_gpu else name
+    return {gpus[position].slice_uuid or name: gpus[position] for position, name in names.items()}
 
 
 def installed() -> list[Gpu]:
@@ -130,9 +119,8 @@ def _of_handle(nvml: Any, handle: Any, index: str, driver: str) -> list[Gpu]:
     for number in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         with suppress(nvml.NVMLError):  # no slice has this number
             part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
-            instances = f"{nvml.nvmlDeviceGetGpuInstanceId(part)}/{nvml.nvmlDeviceGetComputeInstanceId(part)}"
-            names = (nvml.nvmlDeviceGetUUID(part), f"MIG-{uuid}/{instances}")
-            slices.append(Gpu(index, uuid, nvml.nvmlDeviceGetName(part), _memory(nvml, part), driver, names))
+            name, memory = nvml.nvmlDeviceGetName(part), _memory(nvml, part)
+            slices.append(Gpu(index, uuid, name, memory, driver, nvml.nvmlDeviceGetUUID(part)))
     return slices
 
 

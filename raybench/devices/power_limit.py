@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-from raybench.devices.nvidia import LIBRARY, visible
+from raybench.devices.nvidia import LIBRARY
 
 MILLIWATTS = 1000
 TIMEOUT_S = 30
@@ -39,7 +39,7 @@ def power_limit_problem(kind: str, watts: int, is_here: bool = True) -> str:
 
 @contextmanager
 def power_limited(watts: int | None, names: Sequence[str]) -> Iterator[None]:
-    """Limit the power of GPUs, by their indices or names in `CUDA_VISIBLE_DEVICES`, and restore it afterwards.
+    """Limit the power of GPUs, by their indices or UUIDs, and restore it afterwards.
 
     Raises:
         PowerLimitError: it cannot be set.
@@ -89,8 +89,7 @@ def _gpus(names: Sequence[str]) -> dict[str, Any]:
 def _handle(nvml: Any, name: str) -> Any:
     if name.isdecimal():
         return nvml.nvmlDeviceGetHandleByIndex(int(name))
-    gpu = visible(name).get(name)  # the name may be abbreviated
-    return nvml.nvmlDeviceGetHandleByUUID(gpu.uuid if gpu else name)
+    return nvml.nvmlDeviceGetHandleByUUID(name)
 
 
 def _set(gpu: Any, watts: int, dry: bool = False) -> int:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from raybench.devices.energy import Joules, Unavailable
-from raybench.devices.nvidia import LIBRARY, visible
+from raybench.devices.nvidia import LIBRARY
 
 REASONS: Mapping[int, str] = {
     0x2: "applications_clocks",
@@ -27,7 +27,7 @@ class _Gpus:
     """Handles of some NVIDIA GPUs.
 
     Args:
-        names: their indices on the PCI bus, or names in `CUDA_VISIBLE_DEVICES`; empty for all.
+        names: their indices on the PCI bus, or UUIDs; empty for all.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -49,8 +49,7 @@ class _Gpus:
     def _handle(self, name: str) -> Any:
         if name.isdecimal():
             return self._nvml.nvmlDeviceGetHandleByIndex(int(name))
-        gpu = visible(name).get(name)  # the name may be abbreviated, or that of a slice by its GPU and instances
-        return self._nvml.nvmlDeviceGetHandleByUUID(gpu.full_name if gpu else name)
+        return self._nvml.nvmlDeviceGetHandleByUUID(name)
 
     def close(self) -> None:
         """Release the library, whose users the driver counts."""

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from raybench.core.ports import free_port
 from raybench.core.secret_masking import mask
 from raybench.core.settings import MISSING
 from raybench.core.status import TrialStatus
-from raybench.core.temp_folders import MAX_SOCKET_FOLDER_CHARS, Scratch
 from raybench.devices import hosted
 from raybench.devices.host import usable_cores
 from raybench.devices.program import OWN_THREADS, THREAD_VARIABLES
@@ -125,9 +123,6 @@ class CommandRun:
         self._program: Program | None = None
         self._arguments: list[str] = []
         self._oom_kills = memory.oom_kills()
-        # Ray in the program needs a short folder for its sockets.
-        is_long = len(tempfile.gettempdir()) > MAX_SOCKET_FOLDER_CHARS
-        self._sockets = Scratch(for_sockets=True) if is_long else None
 
     def _take(self, stream: int, chunk: bytes, at_ns: int) -> None:
         """Take a part of the output."""
@@ -190,8 +185,6 @@ class CommandRun:
         """Kill the program if it runs."""
         if self._program:
             self._program.close()
-        if self._sockets:
-            self._sockets.close()
 
     def _start(self) -> Program:
         values, job = values_of(self._job, self._command, self._channel), self._job
@@ -231,7 +224,6 @@ class CommandRun:
             "RAYBENCH_DATA": self._job.data_root,
             VARIABLE: str(self._channel),
             STARTED: str(self._started_ns),
-            **({"RAY_TMPDIR": str(self._sockets.path)} if self._sockets else {}),
         }
         if self._job.interface:
             environ.setdefault("GLOO_SOCKET_IFNAME", self._job.interface)

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -31,9 +30,6 @@ from raybench.datasets.digests import Digests
 from raybench.errors import WorkloadError
 
 T = TypeVar("T")
-
-MOST_INPUTS = 50_000
-"""Most files and folders of an entry of `inputs`, which are hashed before each grid."""
 
 DIGEST_DIGITS = 16
 
@@ -99,24 +95,17 @@ def own_files(
 def _matches(folder: Path, inputs: Iterable[str]) -> Iterator[Path]:
     for pattern in inputs:
         names = glob.iglob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207 — Path.glob refuses absolute ones
-        matches = [folder / name for name in sorted(_few(names, pattern))]
+        matches = [folder / name for name in sorted(names)]
         files = [
             file
             for match in matches
-            for file in ([match] if match.is_file() else sorted(_few(match.rglob("*"), pattern)))
+            for file in ([match] if match.is_file() else sorted(match.rglob("*")))
             if file.is_file() and "__pycache__" not in file.parts
             if not any(part.startswith(".") for part in file.relative_to(match).parts)
         ]
         if not files:
             raise WorkloadError(f"there is no file {pattern[:200]!r} in {folder}", "inputs")
         yield from files
-
-
-def _few(entries: Iterable[T], pattern: str) -> list[T]:
-    first = list(islice(entries, MOST_INPUTS + 1))
-    if len(first) > MOST_INPUTS:
-        raise WorkloadError(f"{pattern[:200]!r} has more than {MOST_INPUTS:,} files; name only what is read", "inputs")
-    return first
 
 
 def _follow(scripts: Sequence[Path], executed: Iterable[Path], folder: Path) -> tuple[list[Path], set[str]]:

@@ -27,8 +27,8 @@ GPUS = (
         "name": A100_NAME,
         "mib": 40960,
         "slices": [
-            {"uuid": HALF, "name": HALF_NAME, "mib": 19968, "instances": (2, 0)},
-            {"uuid": SMALL, "name": SMALL_NAME, "mib": 4864, "instances": (9, 0)},
+            {"uuid": HALF, "name": HALF_NAME, "mib": 19968},
+            {"uuid": SMALL, "name": SMALL_NAME, "mib": 4864},
         ],
     },
     {"uuid": OLD_A100, "name": A100_NAME, "mib": 40960, "slices": None},
@@ -78,19 +78,11 @@ def test_gpus_and_slices_are_grouped_by_model(nvml):
         ("0,0", {"Tesla T4": ("0",)}),
         (T4_TOO, {"Tesla T4": (T4_TOO,)}),
         (f"{OLD_A100},{T4}", {A100_NAME: (OLD_A100,), "Tesla T4": (T4,)}),
-        ("GPU-74ed", {"Tesla T4": ("GPU-74ed",)}),
-        ("GPU-e1,GPU-74e1", {A100_NAME: ("GPU-e1",), "Tesla T4": ("GPU-74e1",)}),
         ("GPU-74e", {}),
-        ("74ed", {}),
-        ("GPU-deadbeef", {}),
         ("2", {HALF_NAME: (HALF,), SMALL_NAME: (SMALL,)}),
         (A100, {HALF_NAME: (HALF,), SMALL_NAME: (SMALL,)}),
-        ("GPU-5c8", {HALF_NAME: (HALF,), SMALL_NAME: (SMALL,)}),
         (SMALL, {SMALL_NAME: (SMALL,)}),
         (f"{SMALL},{HALF}", {SMALL_NAME: (SMALL,), HALF_NAME: (HALF,)}),
-        ("MIG-a28ad590", {SMALL_NAME: ("MIG-a28ad590",)}),
-        (f"MIG-{A100}/9/0", {SMALL_NAME: (f"MIG-{A100}/9/0",)}),
-        (f"MIG-{A100}/9", {SMALL_NAME: (f"MIG-{A100}/9",)}),
     ],
 )
 def test_the_variable_selects_by_any_name(nvml, monkeypatch, setting, shown):
@@ -207,7 +199,7 @@ def test_other_frameworks_describe_a_slice_by_the_driver(nvml, monkeypatch, fram
     assert device.describe() == Hardware("cuda", model, 1, memory, driver)
 
 
-@pytest.mark.parametrize("name", ["1", T4_TOO, "GPU-74e1"])
+@pytest.mark.parametrize("name", ["1", T4_TOO])
 def test_program_with_any_name_of_a_gpu(nvml, monkeypatch, name):
     monkeypatch.setenv("RAYBENCH_ACCELERATORS", "cuda")
     device = open_for_program("cuda", Assignment([], (name,), 1))

@@ -81,10 +81,10 @@ def test_gpus_are_grouped_in_hips_order(programs, wrapped):
         (None, "0", None, {"MI300X": ("0",)}),
         (None, None, "1", {"MI210": ("1",)}),
         (None, "-1", None, {}),
-        (None, "GPU-76f9,0", None, {"MI210": ("GPU-76f9",), "MI300X": ("0",)}),
+        (None, f"{MI210_TOO},0", None, {"MI210": (MI210_TOO,), "MI300X": ("0",)}),
         ("0", None, None, {"MI210": ("0",)}),
         ("1", None, None, {"MI300X": ("0",)}),
-        ("GPU-de82", None, None, {"MI300X": ("0",)}),
+        (MI300X, None, None, {"MI300X": ("0",)}),
         ("0", "1", None, {}),
     ],
 )

@@ -33,8 +33,8 @@ class Sensors(Nvml):
 
 
 SLICES = [
-    {"uuid": "MIG-2222", "name": "B MIG 3g.20gb", "mib": 1, "instances": (2, 0), "power": 30},
-    {"uuid": "MIG-7777", "name": "B MIG 1g.5gb", "mib": 1, "instances": (7, 0), "power": 40},
+    {"uuid": "MIG-2222", "name": "B MIG 3g.20gb", "mib": 1, "power": 30},
+    {"uuid": "MIG-7777", "name": "B MIG 1g.5gb", "mib": 1, "power": 40},
 ]
 GPUS = [
     {"uuid": "GPU-aaaa", "name": "A", "mib": 1, "power": 100},
@@ -55,10 +55,7 @@ def library(monkeypatch):
     [
         (["1"], {"1": 200}),
         (["GPU-aaaa"], {"GPU-aaaa": 100}),
-        (["GPU-aa"], {"GPU-aa": 100}),
         (["MIG-2222"], {"MIG-2222": 30}),
-        (["MIG-22"], {"MIG-22": 30}),
-        (["MIG-GPU-bbbb/7/0"], {"MIG-GPU-bbbb/7/0": 40}),
         ([], {"0": 100, "1": 200, "2": 300}),
     ],
 )
@@ -66,10 +63,9 @@ def test_gpus_and_slices_by_name(library, names, power):
     assert NvidiaEnergy(names).read() == {f"gpu {name}": joules for name, joules in power.items()}
 
 
-@pytest.mark.parametrize("name", ["GPU-cccc", "GPU-a"])
-def test_an_unknown_or_ambiguous_name_is_reported(library, name):
+def test_an_unknown_name_is_reported(library):
     with pytest.raises(Unavailable, match="Not Found"):
-        open_sensors("cuda", [name])
+        open_sensors("cuda", ["GPU-cccc"])
     assert library.open == 0
 
 

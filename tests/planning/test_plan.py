@@ -404,13 +404,13 @@ def test_placements(plan_of):
 @pytest.mark.parametrize(
     ("profile", "more", "shares"),
     [
-        ("kind: cpu, replicas: 8", "", (8, None, 64)),
-        ("kind: cpu, count: 2", "", (2, 2, 64)),
-        ("kind: cpu, count: 2, replicas: 4", "", (4, 2, 64)),
-        ("kind: cuda, count: 2", "", (2, 2, 64)),
-        ("kind: cuda", "count: 2\n", (2, 2, 64)),
-        ("kind: cuda, count: 1", "overrides: [{when: {device: one}, set: {count: 2}}]\n", (2, 2, 64)),
-        ("kind: cpu, per_device_batch_size: 16", "count: 2\n", (2, 2, 32)),
+        ("kind: cpu, replicas: 8", "", (8, None, 64, 16)),
+        ("kind: cpu, count: 2", "", (2, 2, 64, 16)),
+        ("kind: cpu, count: 2, replicas: 4", "", (4, 2, 64, 16)),
+        ("kind: cuda, count: 2", "", (2, 2, 64, 2)),
+        ("kind: cuda", "count: 2\n", (2, 2, 64, 2)),
+        ("kind: cuda, count: 1", "overrides: [{when: {device: one}, set: {count: 2}}]\n", (2, 2, 64, 2)),
+        ("kind: cpu, per_device_batch_size: 16", "count: 2\n", (2, 2, 32, 16)),
     ],
 )
 def test_count_replicas_and_batch_in_the_cell(plan_of, profile, more, shares):
@@ -418,8 +418,9 @@ def test_count_replicas_and_batch_in_the_cell(plan_of, profile, more, shares):
     grid = HEAD + f"axes: {{device: [one]}}\n{batch}devices:\n  one: {{{profile}}}\n{more}"
     (cell,) = plan_of(grid, nodes=(SERVER,)).cells
     device = cell.content.to_json()["device"]
-    found = (device["replicas"], device.get("devices"), cell.content.settings.batch_size)
-    assert (cell.skip, found) == (None, shares)
+    batch_size, count = cell.content.settings.batch_size, device["count"]
+    assert cell.skip is None
+    assert (device["replicas"], device.get("devices"), batch_size, count) == shares
 
 
 @pytest.mark.parametrize("workload", names())

@@ -84,12 +84,6 @@ class Nvml(ModuleType):
             raise NVMLError("Not Found")
         return gpu["slices"][number]
 
-    def nvmlDeviceGetGpuInstanceId(self, part):
-        return part["instances"][0]
-
-    def nvmlDeviceGetComputeInstanceId(self, part):
-        return part["instances"][1]
-
 
 def install_nvml(monkeypatch, library):
     """Make it the module that is imported; None: the package is not installed."""

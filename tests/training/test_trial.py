@@ -130,10 +130,14 @@ def test_compilation_in_a_section_counts_once(sleep, monkeypatch):
     monkeypatch.setattr(LoopFacts, "compile_ns", lambda loop: round(min(time.perf_counter(), 10) * 1e9))
     trial, kept, _ = make_trial(1)
     for _ in trial.epochs():
-        with trial.section("compile"):
-            sleep(10)
+        with trial.evaluation():
+            with trial.section("compile"):
+                sleep(10)
+            sleep(5)
         sleep(20)
-    assert (kept.epochs[0]["ledger"]["compile"], kept.epochs[0]["ledger"]["train"]) == (10, 20)
+    ledger = kept.epochs[0]["ledger"]
+    assert [ledger[name] for name in ("compile", "evaluate", "train")] == [10, 5, 20]
+    assert "compile_evaluate" not in ledger
 
 
 def test_device_work_counts_where_it_began(monkeypatch, sleep):
