@@ -49,8 +49,9 @@ from raybench.results.grid_request import GridRequest, first_look, latest_reques
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
 from raybench.results.run_table import Key
+from raybench.tracking.mapping import Result
 from raybench.tracking.store import Store
-from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up
+from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up, is_incomplete
 
 BUSY = "Other programs used {load} before the first trial: stop them (`top` lists them), or times are longer."
 PASSIVE = """ If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads that wait then leave \
@@ -153,7 +154,7 @@ class Session:
             self._renew()
             return
         self._todo = len(todo)
-        execution = self._begin()
+        self._begin()
         self._schedule = Schedule(
             self._with_checks(todo),
             self._plan.nodes,
@@ -169,7 +170,7 @@ class Session:
             waits = load.busy > load.cores / 2 and "OMP_WAIT_POLICY" not in os.environ
             self._view.warn(BUSY.format(load=load) + (PASSIVE if waits else ""))
         if self._store:
-            self._writer = MlflowWriter(self._store, self._history, execution, self.tell, self._view.warn)
+            self._writer = MlflowWriter(self._store, self._history, self.tell, self._view.warn)
         for device, request in wanted.items():
             self._view.waiting(f"Waiting for {_nodes_text(request)} for {device}, which the cluster starts")
         reason: dict[str, Any] | None = None
@@ -341,10 +342,10 @@ class Session:
         self._close_executor()
         self._close_open(reason)
         self._view.end("Writing the report")
-        page = self._write_page()
+        result = self._write_page()
         if self._writer:
-            if page:
-                self._writer.put_file(page)
+            if result:
+                self._writer.put_result(result)
             message = f"Updating MLflow (for at most {PATIENCE_S:.0f} s)"
             self._writer.close(progress=lambda events: self._view.end(f"{message}: {events} left"))
 
@@ -396,30 +397,31 @@ class Session:
         self._report = with_warnings(self._report, self.warnings)
         return self._report
 
-    def _write_page(self) -> Path | None:
-        """Write the report's page; an error becomes a warning."""
+    def _write_page(self) -> Result | None:
+        """Write the report's page, and return what MLflow shows of it; an error becomes a warning."""
         if not self._options.report:
             return None
-        from raybench.reporting.page import page
+        from raybench.reporting.page import tracked
 
-        path = self._folder / HTML
         try:
-            write_atomic(path, page(self.report()))
+            result = tracked(self.report())
+            write_atomic(self._folder / HTML, result.page)
         except Exception as error:
             self.tell(f"The report could not be made: {type(error).__name__}: {error}")
             return None
-        return path
+        return result
 
     def _renew(self) -> None:
         """If no trial has to run: record a changed request, and bring the page and MLflow up to date."""
+        result = None
         if self._history.attempts:
             is_same = self._request.is_same(latest_request(self._history))
             if not is_same:
                 self._begin()
-            if not is_same or not self._page_is_current():
-                self._write_page()
+            if not is_same or not self._page_is_current() or is_incomplete(self._folder):
+                result = self._write_page()
         if self._store:
-            catch_up(self._store, self._history, self.tell)
+            catch_up(self._store, self._history, self.tell, result)
 
     def _page_is_current(self) -> bool:
         page = self._folder / HTML

@@ -9,7 +9,6 @@ import click
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
 from raybench.core.text import plural
-from raybench.errors import UsageError
 
 EPILOG = """\b
 Examples:
@@ -43,13 +42,13 @@ def command(grid: str, results: Path, output: str | None) -> int:
 
     folder = folder_of(grid, results) or Path(grid)
     if output and is_store(output):
-        from raybench.results.history import GridHistory
+        from raybench.reporting.build import from_grid, one_grid
+        from raybench.reporting.page import tracked
         from raybench.tracking.writer import fill
 
-        store, history = store_from_uri(output), GridHistory.read(folder)
-        if not history.attempts:
-            raise UsageError(f"{folder}: no trial in it, so there is nothing to export")
-        written = fill(store, history)
+        store, found = store_from_uri(output), one_grid([str(folder)], results)
+        assert found.history
+        written = fill(store, found.history, tracked(from_grid(found)))
         say(f"{folder.name}: {plural(written, 'run')} written to {store}")
         return 0
     path = Path(output or f"{folder.name}.zip")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ import click
 from raybench.cli import options as opt
 from raybench.cli.terminal import say
 from raybench.errors import UsageError
-from raybench.tracking.store import in_a_browser, is_server, resolve
+from raybench.tracking.store import Store, StoreError, in_a_browser, is_server, resolve
 
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -46,16 +47,22 @@ def command(results: Path, tracking: str | None, port: int) -> int:
         environment["MLFLOW_DEFAULT_ARTIFACT_ROOT"] = store.artifacts
     # One worker is enough for one user; each of MLflow's four takes seconds of a core and 200 MB to start.
     server = ["server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    return _serve([sys.executable, "-P", "-m", "mlflow", *server], environment)
+    return _serve([sys.executable, "-P", "-m", "mlflow", *server], environment, store, f"http://127.0.0.1:{port}")
 
 
-def _serve(command: list[str], environment: Mapping[str, str]) -> int:
-    """Run a server until it ends or the user stops it."""
+def _serve(command: list[str], environment: Mapping[str, str], store: Store, address: str) -> int:
+    """Run a server until it ends or the user stops it, and print where the grids are."""
     for signum in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(signum, lambda number, _: sys.exit(128 + number))
     # Without its own session, MLflow's web server would get Ctrl-C twice and end with a traceback.
     server = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
+        with suppress(StoreError):  # of which the server says more
+            from raybench.tracking.mlflow import pages
+
+            for page in pages(store, address):
+                say(page)
+            sys.stdout.flush()
         return 1 if server.wait() else 0
     except KeyboardInterrupt:
         return 0

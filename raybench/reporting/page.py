@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from raybench.core.text import plural, printable
 from raybench.reporting import figures
 from raybench.reporting.columns import configuration_columns, device_columns, effect_columns, machine_columns, rows
+from raybench.reporting.tables import as_markdown
 from raybench.reporting.words.best import best_texts, further_sentences
 from raybench.reporting.words.captions import hardware_text, machines_text, table_caption
 from raybench.reporting.words.effects import effect_detail, effects_note
 from raybench.reporting.words.status import caution_text, failure_sentences, status_sentences, trust_sentence
+from raybench.tracking.mapping import Result
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -32,6 +34,11 @@ def page(report: Report) -> str:
     """Return the report as an HTML page in one file."""
     module: Any = template().module
     return printable(str(module.page(report, figures.rendered_figures(report.answer))).lstrip())
+
+
+def tracked(report: Report) -> Result:
+    """Return the report as MLflow shows it."""
+    return Result(report.answer, as_markdown(report), page(report))
 
 
 def overview(answer: Answer) -> str:

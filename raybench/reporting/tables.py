@@ -14,7 +14,7 @@ from raybench.reporting.report import Report
 from raybench.reporting.words.best import best_texts
 from raybench.reporting.words.captions import table_caption
 from raybench.reporting.words.effects import effects_note, scaling_sentences
-from raybench.reporting.words.status import mean_sentences, status_sentences
+from raybench.reporting.words.status import caution_text, status_sentences, trust_sentence
 
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
@@ -33,11 +33,13 @@ def table_text(report: Report, path: Path) -> str:
 
 
 def as_markdown(report: Report) -> str:
-    """Return the answer, its tables and the method as Markdown."""
+    """Return the answer, its tables, the cautions and the method as Markdown."""
     answer = report.answer
     parts = [f"**{literal(answer.grid)}**", *map(literal, _sentences(report))]
     parts += [markdown_table(table) for table in _tables(report)]
-    parts += [literal(table_caption(answer)), f"Method. {literal(report.method)}"]
+    parts += [literal(table_caption(answer)), literal(trust_sentence(answer))]
+    parts += [literal(caution_text(each)) for each in answer.trust.cautions]
+    parts.append(f"Method. {literal(report.method)}")
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

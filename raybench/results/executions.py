@@ -8,6 +8,7 @@ import platform
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -62,6 +63,17 @@ class Execution:
         name = as_name(f"{now()} {platform.node()} {os.getpid()}")
         number = 1 + max((execution.number for execution in earlier if execution.origin == origin), default=0)
         return cls(name, origin, grid, json.loads(json.dumps(request, default=str)), rerun, number, made_with(folder))
+
+    @cached_property
+    def varied(self) -> dict[str, dict[str, Any]]:
+        """The values of each cell, by its id, on the axes of which it requested several values."""
+        cells = {cell["cell_id"]: cell["axes"] for cell in self.request.get("cells", ())}
+        values: dict[str, set[str]] = {}
+        for axis, value in (item for axes in cells.values() for item in axes.items()):
+            values.setdefault(axis, set()).add(repr(value))
+        return {
+            cell: {axis: value for axis, value in axes.items() if len(values[axis]) > 1} for cell, axes in cells.items()
+        }
 
     def path(self, folder: Path) -> Path:
         """Its file in the folder of its grid."""

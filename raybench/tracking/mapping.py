@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results.epoch_table import EPOCHS, epoch_columns
 from raybench.results.run_table import TRIALS, Run
+
+if TYPE_CHECKING:
+    from raybench.analysis.answer import Answer
 
 GRID, TRIAL, ATTEMPT, RUN, STATUS = (
     "raybench.grid",
@@ -22,13 +27,19 @@ GRID, TRIAL, ATTEMPT, RUN, STATUS = (
 )
 HOST, HARDWARE, ERROR = "raybench.host", "raybench.hardware", "raybench.error"
 EXECUTION = "raybench.execution"  # tag of a run that has what one execution of a grid was asked for, and its report
+CONFIGURATION = "configuration"  # tag that all repeats of a configuration share
+KIND, TRAINING = "mlflow.experimentKind", "custom_model_development"
+NOTE, PAGE = "mlflow.note.content", "report.html"  # MLflow's tag of a description, and an artifact
 EPOCH_TIME = "time/epoch_s"  # a metric of every epoch
 
 RUNNING = "running"
 MAX_PARAMETER, MAX_TAG, MAX_NAME = 6000, 5000, 250  # maximum characters in MLflow
 
-NOTE = """Runs of the raybench grid {grid}: one for each attempt at a trial. Its artifact is the file of the attempt, \
-which `raybench.load` and `raybench report` read. The runs “grid {grid}” have what each execution was asked for.
+EXPERIMENT_NOTE = """Runs of the raybench grid {grid}: one for each attempt at a trial. **Group by `configuration`** \
+shows the means of its repeats; the parameters `axes.…` are what varies. The newest run “grid {grid}” has the answer \
+with its intervals, and the report.
+
+The artifact of a run is the file of its attempt, which `raybench.load` and `raybench report` read.
 
 Each epoch (step = epoch, from 1): `time/epoch_s` is training without evaluation; `throughput/examples_per_s` is \
 examples per second of training without compilation, and so for other units; `memory/peak_bytes` is of the device.
@@ -40,21 +51,66 @@ epochs, and so for other units; `summary/total_s` is the whole process; `summary
 
 def experiment_tags(grid: str) -> dict[str, str]:
     """Tags of a grid's experiment: its kind, without which MLflow opens its pages for language models, and a note."""
-    return {"mlflow.experimentKind": "custom_model_development", "mlflow.note.content": NOTE.format(grid=grid)}
+    return {KIND: TRAINING, NOTE: EXPERIMENT_NOTE.format(grid=grid)}
 
 
-def run_name(run: Run) -> str:
-    """The label of a run; a second attempt ends in `a2`."""
-    return (run.label or run.trial) + (f" a{run.attempt}" if run.attempt > 1 else "")
+def run_name(run: Run, axes: Mapping[str, Any]) -> str:
+    """The label of a run, without axes that do not vary; a second attempt ends in `a2`."""
+    name = run.label or run.trial
+    if axes:
+        repeat = _repeat(run)
+        name = configuration_label(axes, axes) + (repeat if name.endswith(repeat) else "")
+    return name + (f" a{run.attempt}" if run.attempt > 1 else "")
 
 
-def parameters(run: Run) -> dict[str, str]:
-    """Settings and parameters of a run, its device, workload, data, framework, repeat, seed; JSON, except texts."""
+def configuration_names(run: Run, axes: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the name of a run's configuration, and those to take if a different configuration has that one."""
+    name = configuration_label(axes, axes) or (run.label or run.cell_id).removesuffix(_repeat(run))
+    yield name
+    if run.cell.device.model:
+        yield f"{name} ({run.cell.device.model})"
+    yield f"{name} ({run.cell_id:.6})"
+
+
+def _repeat(run: Run) -> str:
+    return f", repeat {run.repeat + 1}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the run of a command shows: its answer, also as Markdown, and the page of its report."""
+
+    answer: Answer
+    text: str
+    page: str
+
+    @property
+    def note(self) -> str:
+        """The text, as far as MLflow keeps it."""
+        rest = f"\n\nThe rest is in {PAGE}, under Artifacts."
+        whole_lines = self.text[: MAX_TAG - len(rest)].rpartition("\n")[0]
+        return self.text if len(self.text) <= MAX_TAG else whole_lines + rest
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The speed of each configuration relative to its reference, and the ends of its 95% interval."""
+        values = {}
+        for each in self.answer.configurations:
+            if each.ratio and each.reference is not None:
+                name = _name(f"speed/{each.label.replace(', ', ' ')}")
+                ends = {name: each.ratio.value, f"{name} low": each.ratio.low, f"{name} high": each.ratio.high}
+                values |= {name: value for name, value in ends.items() if value is not None}
+        return values
+
+
+def parameters(run: Run, axes: Mapping[str, Any]) -> dict[str, str]:
+    """Parameters of a run: its values on the axes that vary, all settings, and what it ran on; JSON, except texts."""
     leaves = run.cell.leaves
     values = {name: value for name, value in leaves.items() if name.startswith(("settings.", PARAM))}
     values = {name: value for name, value in values.items() if value is not False and value not in (None, [])}
     values |= {column.name: leaves.get(column.leaf) for column in Run.of_cell if column.name in NAMED}
-    values |= {name: getattr(run, name) for name in ("device", "repeat", "seed")}
+    values |= {"device": run.device, "repeat": run.repeat + 1, "seed": run.seed}
+    values |= {f"axes.{name}": value for name, value in axes.items()}
     texts = ((name, value if isinstance(value, str) else json.dumps(value)) for name, value in values.items())
     return {_name(name): text[:MAX_PARAMETER] for name, text in texts if text != "null"}
 

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -61,6 +62,7 @@ mlflow.store.db.utils.MAX_RETRY_COUNT = 3
 MAX_BATCH_METRICS = 800
 MAX_BATCH_PARAMETERS = 100
 PAGE = 1000
+MAX_PAGES = 5  # grids whose addresses are shown
 
 PARALLEL = 8  # number of requests to a server at a time, when many files are read
 CREATION_TIMEOUT_S = 60.0  # maximum time to wait for another command that creates the same database
@@ -95,6 +97,7 @@ class Runs:
         self._store, self._grid = store, grid
         self._runs: dict[str, StoredRun] = {}  # by the UUID of their attempts
         self._executions: dict[str, StoredRun] = {}  # by their names
+        self._cells: dict[str, str] = {}  # the cell of each name of a configuration
         with redacted_errors(self._store):
             if store.path and not store.path.exists():
                 _create(store.path)
@@ -140,23 +143,32 @@ class Runs:
                 if not doubled.ended:
                     self._client.delete_run(doubled.run_id)
             runs[name] = run
+            if p.CONFIGURATION in tags:
+                self._cells.setdefault(tags[p.CONFIGURATION], tags.get(p.TRIAL, "").rpartition("-r")[0])
 
     def missing(self, history: GridHistory) -> list[Key]:
         """Return the attempts of a grid whose runs are missing or have not ended."""
         ended = {run for run, state in self._runs.items() if state.ended}
         return [key for key, attempt in list(history.attempts.items()) if attempt.run not in ended]
 
-    def write(self, attempt: Run, file: Path | None = None) -> None:
+    def write(self, attempt: Run, file: Path | None = None, axes: Mapping[str, Any] | None = None) -> None:
         """Bring an attempt's run up to date, with the file of its events when it has ended.
 
         Only what is missing is written; a run with a final status is left as it is.
+
+        Args:
+            axes: its values on the axes that vary.
         """
+        axes = axes or {}
         run = self._runs.get(str(attempt.run))
         with redacted_errors(self._store):
             tags = p.tags(attempt, self._grid)
+            if attempt.label:
+                cell, names = attempt.cell_id, p.configuration_names(attempt, axes)
+                tags[p.CONFIGURATION] = next(name for name in names if self._cells.setdefault(name, cell) == cell)
             started = p.milliseconds(attempt.started, attempt.epochs[0].t if attempt.epochs else None, attempt.ended)
             if run is None:
-                run, tags = StoredRun(self._create_run(p.run_name(attempt), started, tags)), {}
+                run, tags = StoredRun(self._create_run(p.run_name(attempt, axes), started, tags)), {}
                 self._runs[str(attempt.run)] = run
             if run.ended:
                 return
@@ -172,7 +184,7 @@ class Runs:
                 metrics += [
                     entities.Metric(name, value, ended, 0) for name, value in p.summary_metrics(attempt).items()
                 ]
-            self._log(run.run_id, metrics, {} if run.described else p.parameters(attempt), tags)
+            self._log(run.run_id, metrics, {} if run.described else p.parameters(attempt, axes), tags)
             run.epochs |= times.keys()
             run.described = bool(attempt.cell)
             if attempt.status is not None:
@@ -182,28 +194,35 @@ class Runs:
                 self._client.set_terminated(run.run_id, p.mlflow_status(attempt.status), max(ended, started or 0))
                 run.ended = True
 
-    def write_execution(self, execution: Execution, files: Sequence[Path]) -> None:
-        """Attach files to the run of an execution, which is created if missing; it needs no end."""
+    def _write_execution(self, execution: Execution, file: Path, result: p.Result | None) -> None:
+        """Write the file of an execution and its result to its run, which is created if missing; it needs no end."""
         with redacted_errors(self._store):
             run = self._executions.get(execution.name)
             if run is None:
                 tags = {p.EXECUTION: execution.name, p.GRID: self._grid}
                 run = StoredRun(self._create_run(f"grid {self._grid}", None, tags))
                 self._executions[execution.name] = run
-            for file in files:
+            if not run.ended:
                 self._client.log_artifact(run.run_id, str(file))
+            if result:
+                now = round(time.time() * 1000)
+                metrics = [entities.Metric(name, value, now, 0) for name, value in result.metrics.items()]
+                self._log(run.run_id, metrics, {}, {p.NOTE: result.note})
+                self._client.log_text(run.run_id, result.page, p.PAGE)
             if not run.ended:
                 self._client.set_terminated(run.run_id, "FINISHED")
                 run.ended = True
 
-    def write_executions(self, history: GridHistory) -> None:
-        """Write the requests of a grid's executions that have no run, or one that has not ended; then list all again.
+    def write_executions(self, history: GridHistory, result: p.Result | None = None) -> None:
+        """Write the requests of a grid's executions that have no ended run, and the result to the last one's run.
 
-        The listing deletes the runs that a request has made since the first one, after it was given up and repeated.
+        Then all are listed again, which deletes the runs that a request has made since the first listing, after it was
+        given up and repeated.
         """
         for execution in history.executions:
-            if not (run := self._executions.get(execution.name)) or not run.ended:
-                self.write_execution(execution, [execution.path(history.folder)])
+            of_last = result if execution is history.executions[-1] else None
+            if of_last or not (run := self._executions.get(execution.name)) or not run.ended:
+                self._write_execution(execution, execution.path(history.folder), of_last)
         with redacted_errors(self._store):
             self._list()
 
@@ -216,6 +235,18 @@ class Runs:
         while metrics or params or run_tags:
             self._client.log_batch(run_id, metrics[:MAX_BATCH_METRICS], params[:MAX_BATCH_PARAMETERS], run_tags)
             metrics, params, run_tags = metrics[MAX_BATCH_METRICS:], params[MAX_BATCH_PARAMETERS:], []
+
+
+def pages(store: Store, address: str) -> list[str]:
+    """The addresses of the runs of the newest grids under that of MLflow's server, each after the grid's name.
+
+    The parameter is needed because MLflow opens an experiment among its pages for language models, whatever its kind.
+    """
+    with redacted_errors(store):
+        ours, order = f"tags.`{p.KIND}` = '{p.TRAINING}'", ["last_update_time DESC"]
+        newest = MlflowClient(store.uri).search_experiments(filter_string=ours, order_by=order, max_results=MAX_PAGES)
+    path = f"{address}/#/experiments/{{}}/runs?workflowType=machine_learning"
+    return [f"{each.name}  {path.format(each.experiment_id)}" for each in newest]
 
 
 def download(store: Store, folder: Path, grid: str | None = None) -> tuple[list[Path], int]:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from raybench.core.events import Event, events_file
 from raybench.core.secret_masking import HIDDEN
-from raybench.results.executions import Execution
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 from raybench.results.run_table import Key
 from raybench.tracking.store import Store, StoreError, as_argument, redacted_errors
 
 if TYPE_CHECKING:
+    from raybench.tracking.mapping import Result
     from raybench.tracking.mlflow import Runs
 
 log = logging.getLogger("raybench")
@@ -50,7 +50,6 @@ class MlflowWriter:
         self,
         store: Store,
         history: GridHistory,
-        execution: Execution,
         warn: Callable[[str], None] = log.warning,
         tell: Callable[[str], None] | None = None,
         interval_s: float = INTERVAL_S,
@@ -58,8 +57,8 @@ class MlflowWriter:
         self._store, self._history, self._interval_s = store, history, interval_s
         self._warn, self._tell = warn, tell or warn
         self._pending: dict[Key, None] = {}  # attempts to be written; a dict keeps their order
-        self._files: list[Path] = [execution.path(history.folder)]
-        self._execution = execution
+        self._result: Result | None = None
+        self._is_complete = False  # whether the runs of the executions are written
         self._runs: Runs | None = None
         self._failures = 0
         self._opened, self._closing = Flag(), Flag()
@@ -83,15 +82,15 @@ class MlflowWriter:
         if key in self._history.attempts:  # else it is of a check
             self._pending[key] = None
 
-    def put_file(self, file: Path) -> None:
-        """Receive a file of this execution, such as its report; never blocks and never raises."""
-        self._files.append(file)
+    def put_result(self, result: Result) -> None:
+        """Receive the result of this execution, before the end; never blocks and never raises."""
+        self._result = result
 
     @property
     def left(self) -> int:
         """Number of runs that are not up to date in MLflow; all, while the store has not answered."""
         pending = self._pending if self._opened.is_set() else self._history.attempts
-        return len(pending) + bool(self._files)
+        return len(pending) + (not self._is_complete)
 
     def close(self, timeout: float = PATIENCE_S, progress: Callable[[int], None] | None = None) -> int:
         """Write all remaining data and stop the thread; return the number of runs that could not be written."""
@@ -144,9 +143,8 @@ class MlflowWriter:
             if time.monotonic() >= deadline:
                 return
         if self._closing.is_set():
-            runs.write_execution(self._execution, self._files)
-            self._files.clear()
-            runs.write_executions(self._history)
+            runs.write_executions(self._history, self._result)
+            self._is_complete = True
 
     def _try(self, action: Callable[[], object]) -> None:
         try:
@@ -170,7 +168,9 @@ def open_runs(store: Store, history: GridHistory) -> Runs:
 def write(runs: Runs, history: GridHistory, key: Key) -> None:
     """Bring the run of an attempt up to date, at its end with its file."""
     attempt = history.snapshot(key)
-    runs.write(attempt, events_file(attempt_folder(history.folder, attempt.trial, attempt.run)))
+    cell, varied = attempt.cell_id, (execution.varied for execution in reversed(history.executions))
+    axes = next((values[cell] for values in varied if cell in values), {})
+    runs.write(attempt, events_file(attempt_folder(history.folder, attempt.trial, attempt.run)), axes)
 
 
 def remedy(store: Store, folder: Path) -> str:
@@ -181,22 +181,27 @@ def remedy(store: Store, folder: Path) -> str:
     return f"`{command}` writes what is missing{hint}"
 
 
-def fill(store: Store, history: GridHistory) -> int:
+def fill(store: Store, history: GridHistory, result: Result | None = None) -> int:
     """Write everything of a grid that a store lacks, and return the number of runs that were incomplete."""
     runs = open_runs(store, history)
     todo = runs.missing(history)
     for key in todo:
         write(runs, history, key)
-    runs.write_executions(history)
+    runs.write_executions(history, result)
     _mark_complete(history.folder)
     return len(todo)
 
 
-def catch_up(store: Store, history: GridHistory, warn: Callable[[str], None]) -> None:
+def is_incomplete(folder: Path) -> bool:
+    """Return whether an earlier command could not write everything of a grid."""
+    return (folder / INCOMPLETE).is_file()
+
+
+def catch_up(store: Store, history: GridHistory, warn: Callable[[str], None], result: Result | None = None) -> None:
     """Write what an earlier command could not, if there is anything; `warn` gets a line about a failure."""
-    if (history.folder / INCOMPLETE).is_file():
+    if is_incomplete(history.folder):
         try:
-            fill(store, history)
+            fill(store, history, result)
         except StoreError as error:
             warn(f"{error}. The results are complete; {remedy(store, history.folder)}.")
 

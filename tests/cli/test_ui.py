@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.processes import LOOPBACK, listening
+from support.tracked import eventually
 
 SECRET = "s3cret-w0rd"
 
@@ -78,6 +79,7 @@ def test_it_serves_the_runs_until_it_is_ended(raybench, in_process, digits, tmp_
         store = f"sqlite:///{tmp_path}/raybench-results/mlflow.db"
         link = f"http://127.0.0.1:{port}"
         assert said.read_text().startswith(f"Starting the MLflow UI on {link} (Ctrl-C stops it); store: {store}\n")
+        eventually(lambda: f"digits  {link}/#/experiments/1/runs?workflowType=" in said.read_text())
         assert "GET /" not in said.read_text(), "no line for each request"
         (mlflow,) = children(server.pid)
         assert "sqlite" not in Path(f"/proc/{mlflow}/cmdline").read_text(), "a database's URI may hold a password"

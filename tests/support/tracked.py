@@ -18,11 +18,12 @@ HERE = platform.node()
 class FileWriter(MlflowWriter):
     """A writer that writes each event to its file and the history first, as a grid does."""
 
-    def __init__(self, store, folder, **options):
+    def __init__(self, store, folder, request=GridRequest("it"), **options):  # noqa: B008 — it is immutable
         self.history = GridHistory.read(folder)
-        execution = Execution.begin("here", "name: it\n", GridRequest("it").to_json())
+        execution = Execution.begin("here", "name: it\n", request.to_json())
         execution.write(folder)
-        super().__init__(store, self.history, execution, **options)
+        self.history.executions.append(execution)
+        super().__init__(store, self.history, **options)
 
     def put(self, event):
         run = f"{event['trial']}-{event['attempt']}"

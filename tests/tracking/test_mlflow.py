@@ -16,12 +16,15 @@ from urllib.request import Request, urlopen
 
 import pytest
 from filelock import FileLock
+from support.answers import three_axes
 from support.tracked import FileWriter, ended, epoch, eventually, runs, started
 
 from raybench.core.ports import free_port
 from raybench.errors import UsageError
+from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.history import GridHistory
 from raybench.tracking import writer as writing
+from raybench.tracking.mapping import Result
 from raybench.tracking.mlflow import MlflowClient, Runs
 from raybench.tracking.store import StoreError, downloaded, resolve
 from raybench.tracking.writer import INCOMPLETE, catch_up, fill
@@ -44,8 +47,8 @@ def test_run_has_what_people_look_for(own_store, grid):
     writer = FileWriter(own_store, grid)
     for event in (started("t-r0"), *(epoch("t-r0", n, units={"tokens": 40.0}) for n in (1, 2)), ended("t-r0")):
         writer.put(event)
-    (grid / "report.html").write_text("<html>")
-    writer.put_file(grid / "report.html")
+    answer = three_axes()
+    writer.put_result(Result(answer, "**Faster**\n" * 600, "<html>"))
     assert writer.close() == 0 and not (grid / INCOMPLETE).exists()
     run, request = (runs(own_store, grid.name)[name] for name in ("t-r0", f"grid {grid.name}"))
     assert {run.info.status, request.info.status} == {"FINISHED"}
@@ -63,9 +66,10 @@ def test_run_has_what_people_look_for(own_store, grid):
         "summary/examples_per_s": 8.0,
         "summary/tokens_per_s": 40.0,
     }
-    assert run.data.params == {"settings.batch_size": "8", "device": "cpu", "repeat": "0", "seed": "3"}
-    own_tags = {name: value for name, value in run.data.tags.items() if name.startswith("raybench.")}
+    assert run.data.params == {"settings.batch_size": "8", "device": "cpu", "repeat": "1", "seed": "3"}
+    own_tags = {name: value for name, value in run.data.tags.items() if not name.startswith("mlflow.")}
     assert own_tags.pop("raybench.host") and own_tags == {
+        "configuration": "t-r0",
         "raybench.grid": grid.name,
         "raybench.trial": "t-r0",
         "raybench.attempt": "1",
@@ -74,7 +78,39 @@ def test_run_has_what_people_look_for(own_store, grid):
     }
     client = MlflowClient(own_store.uri)
     assert [each.path for each in client.list_artifacts(run.info.run_id)] == ["t-r0-1.jsonl"]
-    assert len(client.list_artifacts(request.info.run_id)) == 2
+    assert [each.path for each in client.list_artifacts(request.info.run_id)][1:] == ["report.html"]
+    note = request.data.tags["mlflow.note.content"]
+    assert note.startswith("**Faster**\n") and note.endswith("The rest is in report.html, under Artifacts.")
+    compared = next(each for each in answer.configurations if each.ratio)
+    name = compared.label.replace(", ", " ")
+    assert request.data.metrics[f"speed/{name}"] == compared.ratio.value
+    assert request.data.metrics[f"speed/{name} low"] == compared.ratio.low
+
+
+def test_repeats_share_a_configuration_and_what_varies_is_marked(own_store, grid):
+    axes = {"params.x": "relu", "device": "cpu"}
+    cells = [PlannedCell(name, {**axes, "batch_size": size}, 2) for name, size in (("a", 8), ("b", 8), ("c", 16))]
+    for trial, model in [
+        ("a-r0", "N1"),
+        ("a-r1", "N1"),
+        ("b-r0", "N2"),
+    ]:  # a command each
+        writer = FileWriter(own_store, grid, GridRequest("it", cells))
+        start = started(trial)
+        start["label"], start["cell"]["device"]["model"] = f"cpu, batch 8, repeat {int(trial[-1]) + 1}", model
+        writer.put(start)
+        writer.put(ended(trial))
+        assert writer.close() == 0
+    client = MlflowClient(own_store.uri)
+    written = client.search_runs([client.get_experiment_by_name(grid.name).experiment_id])
+    tagged = [(run.info.run_name, run.data.tags.get("configuration")) for run in written if run.data.params]
+    assert sorted(tagged) == [
+        ("batch 8, repeat 1", "batch 8"),
+        ("batch 8, repeat 1", "batch 8 (N2)"),
+        ("batch 8, repeat 2", "batch 8"),
+    ]
+    marked = [{name for name in run.data.params if name.startswith("axes.")} for run in written if run.data.params]
+    assert marked == 3 * [{"axes.batch_size"}]
 
 
 @pytest.mark.parametrize(
