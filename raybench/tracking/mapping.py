@@ -56,10 +56,7 @@ def experiment_tags(grid: str) -> dict[str, str]:
 
 def run_name(run: Run, axes: Mapping[str, Any]) -> str:
     """The label of a run, without axes that do not vary; a second attempt ends in `a2`."""
-    name = run.label or run.trial
-    if axes:
-        repeat = _repeat(run)
-        name = configuration_label(axes, axes) + (repeat if name.endswith(repeat) else "")
+    name = configuration_label(axes, axes) + _repeat(run) if axes else run.label or run.trial
     return name + (f" a{run.attempt}" if run.attempt > 1 else "")
 
 
@@ -94,7 +91,7 @@ class Result:
     @property
     def metrics(self) -> dict[str, float]:
         """The speed of each configuration relative to its reference, and the ends of its 95% interval."""
-        values = {}
+        values: dict[str, float] = {}
         for each in self.answer.configurations:
             if each.ratio and each.reference is not None:
                 name = _name(f"speed/{each.label.replace(', ', ' ')}")
