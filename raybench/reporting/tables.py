@@ -14,7 +14,7 @@ from raybench.reporting.report import Report
 from raybench.reporting.words.best import best_texts
 from raybench.reporting.words.captions import table_caption
 from raybench.reporting.words.effects import effects_note, scaling_sentences
-from raybench.reporting.words.status import caution_text, status_sentences, trust_sentence
+from raybench.reporting.words.status import caution_text, mean_sentences, status_sentences, trust_sentence
 
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
