@@ -41,7 +41,7 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import format_value, join_words, plural
 from raybench.errors import UsageError, nearest
 from raybench.results.grid_request import GridRequest
-from raybench.results.run_table import DISTINCT, Run, main_metric, quality_metrics
+from raybench.results.run_table import DISTINCT, Run, main_metric, price_of, quality_metrics
 
 FEW_CONFIGURATIONS = 4
 """Up to so many configurations each is tested at 5%; of more, so that 5% of so many false alarms are expected."""
@@ -116,6 +116,8 @@ class Change:
         speed_total: the same of whole runs, with start-up and evaluation; None if their times are not known.
         quality: of each metric that both logged: that of new minus that of base.
         quality_kept: whether non-inferiority within the limit of a metric is shown.
+        growth: new relative to base, of what grew by more than the limit of the time: the means of peak memory, of the
+            device's energy, and of the price of a run.
         reason: of the verdict; empty if it is within the limits.
         more_repeats: about how many further repeats would decide it; None if not known or too many.
         more_s: wall time of these.
@@ -129,6 +131,7 @@ class Change:
     speed_total: Ratio | None = None
     quality: Mapping[str, Difference] = field(default_factory=dict)
     quality_kept: Mapping[str, bool] = field(default_factory=dict)
+    growth: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
     more_repeats: int | None = None
     more_s: float | None = None
@@ -388,7 +391,8 @@ class _Judge:
         quality = {
             name: quality_change for name in self.metrics if (quality_change := quality_difference(new, base, name))
         }
-        change = replace(change, speed=self._ratio(slowdown, times), quality=quality, reason="")
+        growth = self._growth(base, new)
+        change = replace(change, speed=self._ratio(slowdown, times), quality=quality, growth=growth, reason="")
         change = self._by_speed(change, slowdown, min(map(len, times)))
         has_walls = _has_walls(base) and _has_walls(new)
         whole_runs = _whole_runs(new, has_walls), _whole_runs(base, has_walls)
@@ -412,6 +416,16 @@ class _Judge:
         if change.verdict is Verdict.WITHIN and (reason := _doubt(base, new)):
             return replace(change, verdict=Verdict.UNDECIDED, reason=reason)
         return _by_misses(change, base, new) if change.verdict is Verdict.WITHIN else change
+
+    def _growth(self, base: Measured, new: Measured) -> dict[str, float]:
+        """Return how many times as much new takes of what decides nothing, where that is more than the limit."""
+        most = {"peak memory": self.limits.slowdown, "energy": self.limits.slowdown, "price": self.slowdown_total}
+        growth = {}
+        for name, limit in most.items():
+            amounts = [[_amount(run, name, side.price_per_hour) for run in side.completed] for side in (base, new)]
+            if all(map(all, amounts)) and (ratio := fmean(amounts[1]) / fmean(amounts[0])) > 1 + limit:
+                growth[name] = ratio
+        return growth
 
     def _missing(self, base: Measured, new: Measured | None) -> str:
         """Return why the new version has no result, although base has one; empty if it has."""
@@ -607,6 +621,16 @@ def _values(run: Run, leaves: Sequence[str]) -> str:
 
 def _counts(run: Run, unit: str) -> Sequence[float]:
     return run.epochs.column("steps", missing=0) if unit == "steps" else run.epochs.counts(unit)
+
+
+def _amount(run: Run, name: str, price_per_hour: float | None) -> float:
+    """Return the peak memory, the energy or the price of a run; 0 if it is not known."""
+    amounts = {
+        "peak memory": run.peak_bytes,
+        "energy": run.energy_j,
+        "price": price_of(run.total_s, price_per_hour or run.price_per_hour),
+    }
+    return float(amounts[name] or 0)
 
 
 def _copies(measured: Measured) -> bool:

@@ -32,6 +32,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     undecided = of_verdict[Verdict.UNDECIDED] if comparison.decision is Decision.UNDECIDED else []
     if comparison.decision is Decision.KEEP:
         yield f"{decision}: {_kept(comparison)}."
+    if growth := [text for text in map(_growth_text, changes) if text]:
+        yield f"In these runs, new takes more: {names_text(growth)}."
     open_speed = [
         change for change in undecided if change.speed and (change.speed.low or 0) < 1 / (1 + limits.slowdown)
     ]
@@ -83,6 +85,14 @@ def _kept(comparison: Comparison) -> str:
     text += f"; {none}" if names and len(faster) < len(comparison.changes) else ""
     kept = [name for name, metric in comparison.metrics.items() if metric.must_be_kept]
     return text + (f", and {names_text(kept)} {'is' if len(kept) == 1 else 'are'} kept" if kept else "")
+
+
+def _growth_text(change: Change) -> str:
+    amounts = [
+        f"{name} {f'{number(ratio, 2)}x' if ratio >= 2 else f'+{percent(ratio - 1)}'}"
+        for name, ratio in change.growth.items()
+    ]
+    return f"{', '.join(amounts)} ({change.label})" if amounts else ""
 
 
 def _of_quality(comparison: Comparison) -> Iterator[str]:

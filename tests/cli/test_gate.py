@@ -217,6 +217,25 @@ def test_keep_says_what_is_lost_within_the_limit(compare):
     assert said.status == KEEP and "val/accuracy is worse within its limit of 1 point: new −0.5" in said.out, said.out
 
 
+@pytest.mark.parametrize(
+    ("column", "factor", "amount"),
+    [
+        ("peak_memory_bytes", 10, "peak memory 10x"),
+        ("price_per_hour", 3, "price 3.0x"),
+        ("energy_j", 1.2, "energy +20%"),
+    ],
+)
+def test_what_decides_nothing_and_grew_is_in_the_head(compare, column, factor, amount):
+    """By more than the limit; the decision is about speed and quality."""
+    base, more, same = (
+        [{**line, column: 1e6 * by} for line in rows(shift=n)] for n, by in enumerate((1, factor, 1.04))
+    )
+    said = compare(base, more)
+    assert said.status == KEEP and said.lines[1].startswith(f"In these runs, new takes more: {amount} ("), said.out
+    assert [*said.found["changes"][0]["growth"].values()] == [pytest.approx(factor, rel=0.01)]
+    assert "takes more" not in compare(base, same).out
+
+
 def test_metrics_have_limits_of_their_own(compare):
     worse = new(metrics={"val/loss": [0.9, 0.6, 0.52], "val/accuracy": [0.5, 0.8, 0.85]})
     options = ["--quality", "val/loss=5%", "--quality", "val/accuracy=3%"]
