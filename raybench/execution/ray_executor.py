@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import re
 import shutil
 import signal
 import socket
@@ -67,6 +68,9 @@ RETURN_TIMEOUT_S = 600.0
 
 CLOSE_TIMEOUT_S = 10.0  # seconds to wait until the child process has killed everything that it had started
 FINISH_TIMEOUT_S = 30.0  # seconds in which Tune may end its actors and write its record after the last trial
+
+CAUSE = re.compile(r"Check failed|\*\*\* SIG|Fatal Python error")
+"""How a line of Ray's log begins that says why its process ends itself."""
 
 AGAIN = "Finished trials are kept; run the same command again for the rest."
 
@@ -145,7 +149,8 @@ class RayProcess:
             return ""
         how = f" by {signal.Signals(-code).name}" if code < 0 else ""
         lines = self._log.read_text(errors="replace").strip().splitlines()
-        return ": ".join([f"The process of Ray was ended{how}", *lines[-1:]])
+        causes = [line for line in lines if CAUSE.search(line)]  # the addresses of the stack follow it
+        return ": ".join([f"The process of Ray was ended{how}", *(causes[:1] or lines[-1:])])
 
     @property
     def _target(self) -> str:
@@ -314,7 +319,7 @@ class _Grid:
     def __init__(self, ray: RayProcess, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         self._ray, self._schedule, self._make_job, self._sink, self._tell = ray, schedule, make_job, sink, tell
         self._running: dict[tuple[str, int], _Running] = {}
-        self._present = {node.name for node in schedule.nodes}
+        self._present, self._unplanned = {node.name for node in schedule.nodes}, set[str]()
         self._sent_code: set[tuple[str, str]] = set()
         self._ray_version = metadata.version("ray")
         self._folder: Path | None = None  # of the grid, once Tune runs
@@ -451,6 +456,12 @@ class _Grid:
         present = {node.name for node in self._schedule.nodes if node.address in addresses}
         for name in sorted(self._present ^ present):
             self._tell(f"{name} is back." if name in present else f"{name} was lost, with its running trials.")
+        # Such as a lost node that came back with another address; those started for a device are planned on arrival.
+        new = {*addresses} - {node.address for node in self._schedule.nodes} - self._unplanned
+        if len(present) < len(self._schedule.nodes):
+            for address in sorted(new):
+                self._tell(f"{address} joined the cluster, and this command cannot use it: stop it and run it again.")
+            self._unplanned |= new
         self._present = present
         self._schedule.present(present)
 
