@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from raybench.analysis.findings.finding import kinds
 from raybench.cli import group
 from raybench.config import DeviceProfile, GridSpec, Repeats
-from raybench.config.command import Command
+from raybench.config.command import GridCommand
 from raybench.config.error_messages import flow
 from raybench.core.options import GridOptions, ReportOptions, options_of
 from raybench.core.settings import SETTINGS, Setting
@@ -118,7 +118,7 @@ def repeats_keys() -> str:
 
 def command_keys() -> str:
     """The keys of a command in a grid file."""
-    return _keys(Command.model_fields)
+    return _keys(GridCommand.model_fields)
 
 
 def _keys(fields: Mapping[str, FieldInfo]) -> str:

@@ -33,7 +33,7 @@ from raybench.execution.base import Executor
 from raybench.execution.common_failure import ALL_FAIL, CommonFailure
 from raybench.execution.jobs import make_job
 from raybench.execution.progress import ProgressListener
-from raybench.execution.schedule import Assignment, Schedule
+from raybench.execution.schedule import Schedule, ScheduledTrial
 from raybench.monitoring.host import HostLoad, LoadMeter
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest
@@ -279,7 +279,7 @@ class Session:
         self._history.executions.append(execution)
         return execution
 
-    def _job(self, assignment: Assignment, check: Check | None) -> Job:
+    def _job(self, assignment: ScheduledTrial, check: Check | None) -> Job:
         """Make the job of a trial, or of a check before it."""
         if self._writer and is_timed(check):
             self._writer.wait_open()  # loading MLflow takes a core for seconds and would slow a timed trial

@@ -37,7 +37,7 @@ from raybench.datasets import DataSet
 from raybench.execution.progress import ProgressListener
 from raybench.monitoring.host import HostLoad
 from raybench.planning.estimate import Estimator
-from raybench.planning.plan import Plan, Trial, WorkItem, notes, plan_warnings, request_of, skip_lines
+from raybench.planning.plan import Plan, PlannedTrial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
 from raybench.reporting.reproduction import before
 from raybench.reporting.words.numbers import rate_number, seconds_text
@@ -138,7 +138,7 @@ class Display(ProgressListener):
         self._live: Live | None = None
         self._plan: Plan | None = None
         self._metric = ""
-        self._trials: dict[str, Trial] = {}
+        self._trials: dict[str, PlannedTrial] = {}
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, Cell] = {}
         self._estimator = Estimator()

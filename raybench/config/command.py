@@ -65,7 +65,7 @@ def _example(text: str) -> str:
     return f"{text[:40]}([\\d.]+)"
 
 
-Line = Annotated[str, AfterValidator(_line)]
+LinePattern = Annotated[str, AfterValidator(_line)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Word = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 Arithmetic = Annotated[Word, AfterValidator(_arithmetic)]
@@ -76,7 +76,7 @@ Words = Annotated[
 ]
 
 
-class Command(Strict):
+class GridCommand(Strict):
     """A command of your own: a script, torchrun, or a program in any language."""
 
     command: Words = Field(
@@ -92,14 +92,14 @@ class Command(Strict):
     env: dict[v.Text, Word] = Field(
         default_factory=dict, description="Environment variables.", examples=[{"WD": "{weight_decay}"}]
     )
-    epoch: Line | None = Field(
+    epoch: LinePattern | None = Field(
         default=None,
         description="A regular expression for the line of the output that ends an epoch. Its first group may be a "
         "number: lines with the same one end one epoch. By default, lines with a number that grows are found in the "
         "first run.",
         examples=[r"^epoch (\d+)", "^Test set:"],
     )
-    begin: Line | None = Field(
+    begin: LinePattern | None = Field(
         default=None,
         description="A regular expression for the line with which the training begins: the time before it is start-up. "
         "If it matches again, the time from the end of an epoch to it does not count; without `epoch`, each such line "
@@ -137,12 +137,12 @@ class Command(Strict):
 
 
 def _kind(value: Any) -> str | None:
-    if isinstance(value, (dict, Command)):
+    if isinstance(value, (dict, GridCommand)):
         return "<command>"
     return "<reference>" if isinstance(value, str) else None
 
 
-Workload = Annotated[
-    Annotated[str, Field(min_length=1), Tag("<reference>")] | Annotated[Command, Tag("<command>")],
+GridWorkload = Annotated[
+    Annotated[str, Field(min_length=1), Tag("<reference>")] | Annotated[GridCommand, Tag("<command>")],
     v.alternatives(_kind, "a workload's name, file.py:name, or a map with a `command`"),
 ]

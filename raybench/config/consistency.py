@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from raybench.config.command import Command
+from raybench.config.command import GridCommand
 from raybench.config.error_messages import SHOWN, cut, device_alias, flow
 from raybench.config.grid import GridSpec
-from raybench.config.parameters import Finding
-from raybench.config.yaml_document import Path
+from raybench.config.parameters import GridFault
+from raybench.config.yaml_document import KeyPath
 from raybench.core.identity import AFTERWARDS
 from raybench.devices import KINDS
 from raybench.errors import close
@@ -20,7 +20,7 @@ from raybench.workloads.command import MARKS
 MAX_TRIALS = 10_000  # maximum trials of one grid: of a minute each, they take a week on one machine
 
 
-def contradictions(spec: GridSpec) -> Iterator[Finding]:
+def contradictions(spec: GridSpec) -> Iterator[GridFault]:
     """Yield every contradiction in a grid whose single values are valid."""
     if spec.name.lower() in ("mlflow.db", "mlartifacts"):
         yield ("name",), "is that of MLflow's files in the results folder; choose a different name"
@@ -45,7 +45,7 @@ def contradictions(spec: GridSpec) -> Iterator[Finding]:
         yield ("flops_per_example",), "flops_per_token is set, too; remove one"
     if spec.flops_precision and not (spec.flops_per_token or spec.flops_per_example):
         yield ("flops_precision",), "needs flops_per_token or flops_per_example"
-    if isinstance(spec.workload, Command):
+    if isinstance(spec.workload, GridCommand):
         yield from _metrics(spec.workload)
     if spec.stop_at_target and not spec.target:
         yield ("stop_at_target",), "needs a target; add one, such as `target: {metric: val/accuracy, at_least: 0.9}`"
@@ -53,7 +53,7 @@ def contradictions(spec: GridSpec) -> Iterator[Finding]:
         yield ("target", "of"), "runs that stop at the target have no fixed length; remove stop_at_target"
 
 
-def _metrics(command: Command) -> Iterator[Finding]:
+def _metrics(command: GridCommand) -> Iterator[GridFault]:
     for name in command.metrics:
         if name in MARKS:
             yield ("workload", "metrics", name), f"not a metric; write `{name}: …` next to `metrics`"
@@ -64,7 +64,7 @@ def _metrics(command: Command) -> Iterator[Finding]:
         yield ("workload", "time"), f"there is no {command.time[:60]!r}; {hint}"
 
 
-def _size(spec: GridSpec) -> Iterator[Finding]:
+def _size(spec: GridSpec) -> Iterator[GridFault]:
     """Too many trials; excluded points are counted, and `device: available` counts as one device."""
     sizes = {name: len(values) for name, values in spec.values(included=False).items()}
     sizes |= {"device": 1} if spec.axes.get("device") == "available" else {}
@@ -76,10 +76,10 @@ def _size(spec: GridSpec) -> Iterator[Finding]:
         yield (key,), f"{trials:,} trials are more than the maximum of {MAX_TRIALS:,}; use fewer values or repeats"
 
 
-def _devices(spec: GridSpec) -> Iterator[Finding]:
+def _devices(spec: GridSpec) -> Iterator[GridFault]:
     """Devices that do not exist, and declared ones that no cell uses."""
     axis = spec.values(included=False)["device"]
-    named: dict[Path, str] = {("axes", "device", index): name for index, name in enumerate(axis)}
+    named: dict[KeyPath, str] = {("axes", "device", index): name for index, name in enumerate(axis)}
     named |= {("include", at, "device"): entry["device"] for at, entry in enumerate(spec.include) if "device" in entry}
     unknown = {path: name for path, name in named.items() if name not in spec.devices and name not in KINDS}
     for path, name in unknown.items():
@@ -94,9 +94,9 @@ def _devices(spec: GridSpec) -> Iterator[Finding]:
         )
 
 
-def _rules(spec: GridSpec) -> Iterator[Finding]:
+def _rules(spec: GridSpec) -> Iterator[GridFault]:
     """Rules must use existing axes and their values."""
-    rules: list[tuple[Path, Mapping[str, Sequence[Any]]]]
+    rules: list[tuple[KeyPath, Mapping[str, Sequence[Any]]]]
     rules = [(("overrides", index, "when"), override.when) for index, override in enumerate(spec.overrides)]
     baseline = {name: [value] for name, value in spec.baseline.items()}
     yield from _not_on(spec.values(included=True), [*rules, (("baseline",), baseline)])
@@ -106,8 +106,8 @@ def _rules(spec: GridSpec) -> Iterator[Finding]:
 
 
 def _not_on(
-    axes: Mapping[str, Sequence[Any]], rules: Sequence[tuple[Path, Mapping[str, Sequence[Any]]]]
-) -> Iterator[Finding]:
+    axes: Mapping[str, Sequence[Any]], rules: Sequence[tuple[KeyPath, Mapping[str, Sequence[Any]]]]
+) -> Iterator[GridFault]:
     keys = {name: set(map(repr, values)) for name, values in axes.items()}
     for path, rule in rules:
         for name, values in rule.items():

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from raybench.config.command import Command
-from raybench.config.grid import Budget, CellSettings, DeviceProfile, GridSpec, Override, Repeats, Target
-from raybench.config.yaml_document import Path
+from raybench.config.command import GridCommand
+from raybench.config.grid import CellSettings, DeviceProfile, GridBudget, GridSpec, GridTarget, Override, Repeats
+from raybench.config.yaml_document import KeyPath
 from raybench.core.settings import SETTINGS
 from raybench.devices import KINDS
 from raybench.errors import close
@@ -39,16 +39,16 @@ _NO_SETTINGS = {
 _PLACES: Mapping[str, type[BaseModel]] = {
     "at the top level of the file": GridSpec,
     "in a device under `devices`": DeviceProfile,
-    "under `workload`, next to `command`": Command,
+    "under `workload`, next to `command`": GridCommand,
 }
 """Where keys belong that are only in the wrong place."""
 
-_MODELS: Mapping[Path, type[BaseModel]] = {
+_MODELS: Mapping[KeyPath, type[BaseModel]] = {
     (): GridSpec,
-    ("workload",): Command,
-    ("target",): Target,
+    ("workload",): GridCommand,
+    ("target",): GridTarget,
     ("repeats",): Repeats,
-    ("budget",): Budget,
+    ("budget",): GridBudget,
     ("overrides", 0): Override,
     ("overrides", 0, "set"): CellSettings,
 }
@@ -76,7 +76,7 @@ def cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> Path:
+def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> KeyPath:
     """An error's place in the data: pydantic's, without the names of the alternatives it tried."""
     path: list[str | int] = []
     for part in loc:
@@ -88,7 +88,7 @@ def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> Path:
     return (*path, loc[-1]) if missing else tuple(path)
 
 
-def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fallback: str) -> str:
+def message_of(kind: str, path: KeyPath, value: Any, context: Mapping[str, Any], fallback: str) -> str:
     """The message for one of pydantic's errors."""
     match kind:
         case "complaint":
@@ -115,7 +115,7 @@ def message_of(kind: str, path: Path, value: Any, context: Mapping[str, Any], fa
     return message + _as_axis(path, value)
 
 
-def _as_axis(path: Path, value: Any) -> str:
+def _as_axis(path: KeyPath, value: Any) -> str:
     """The hint for a list of values of one setting."""
     setting = SETTINGS.get(str(path[0])) if len(path) == 1 and isinstance(value, list) else None
     if setting is None or isinstance(setting.examples[0], list):
@@ -144,7 +144,7 @@ def _unknown_choice(choices: list[str], value: Any) -> str:
     return f"{cut(repr(value))} is not one of {listed}" + (f"; {hint}" if hint else "")
 
 
-def _unknown_key(path: Path) -> str:
+def _unknown_key(path: KeyPath) -> str:
     *parents, last = path
     key, keys = str(last), known_keys(tuple(parents))
     if not parents and key in _NO_SETTINGS:
@@ -165,7 +165,7 @@ def _unknown_key(path: Path) -> str:
     return f"unknown setting; {listed}"
 
 
-def known_keys(path: Path) -> Mapping[Any, Any]:
+def known_keys(path: KeyPath) -> Mapping[Any, Any]:
     """The keys that are allowed in a map at this path, each with an example."""
     at = tuple(0 if isinstance(step, int) else step for step in path)
     if at in _SETTINGS_AT:

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, Tag, model_validator
 
 from raybench.config import values as v
 from raybench.config.axes import Axes, Condition, Entry
-from raybench.config.command import Arithmetic, Workload
+from raybench.config.command import Arithmetic, GridWorkload
 from raybench.config.prices import PriceList
 from raybench.config.setting_types import Settings, Strict
 from raybench.config.yaml_document import Document, Place
@@ -36,7 +36,7 @@ def key(description: str, example: Any, default: Any = ...) -> Any:
 class DeviceProfile(Settings):
     """What a device of the grid is, what it costs, and settings of its cells."""
 
-    kind: v.Kind = key("The kind of device.", "cuda")
+    kind: v.KindName = key("The kind of device.", "cuda")
     accelerator_type: v.Text | None = key(
         "The required accelerator model, by Ray's name; by default any model of the kind.", "T4", None
     )
@@ -56,7 +56,7 @@ class DeviceProfile(Settings):
 class Repeats(Strict):
     """Repeats until each comparison of a cell with its reference is certain, or over several machines."""
 
-    until: v.Certainty | None = key(
+    until: v.UntilValue | None = key(
         "A configuration needs no more repeats when the 95% interval of its ratio to the reference is at most ± this. "
         "With `verdict`: when one is shown to be faster, or both to be equally fast within 5%. With `best`: when it is "
         "shown to be worse than another.",
@@ -100,7 +100,7 @@ class Repeats(Strict):
         return self
 
 
-class Target(Strict):
+class GridTarget(Strict):
     """The quality to reach, for the time it takes: a metric and one bound."""
 
     metric: v.Text = key("The metric, by its logged name.", "val/accuracy")
@@ -112,7 +112,7 @@ class Target(Strict):
     level: v.Percentage = key("The level of that test.", "5%", "1%")
 
     @model_validator(mode="after")
-    def _one_bound(self) -> Target:
+    def _one_bound(self) -> GridTarget:
         if (self.at_least is None) == (self.at_most is None):
             raise v.complaint("needs exactly one of at_least and at_most")
         bound = self.at_most if self.at_least is None else self.at_least
@@ -128,7 +128,7 @@ class Target(Strict):
         return job.Target(self.metric, self.at_least, self.at_most, level)
 
 
-class Budget(Strict):
+class GridBudget(Strict):
     """What each trial may spend on training; it ends completed when that is spent."""
 
     time: v.Duration | None = key("Seconds of training, or a text such as 90s, 5m, 1h30m.", "5m", None)
@@ -148,7 +148,7 @@ class Budget(Strict):
     )
 
     @model_validator(mode="after")
-    def _one_amount(self) -> Budget:
+    def _one_amount(self) -> GridBudget:
         if len(self.amount) != 1:
             raise v.complaint("needs exactly one of time, price, energy, tokens, examples and flops")
         if not (self.time or self.price) and self.compile == "excluded":
@@ -204,7 +204,7 @@ class GridSpec(CellSettings):
     description: v.Text | None = key(
         "Purpose of the grid, in one sentence.", "DavidNet by batch size and weight decay.", None
     )
-    workload: Workload = key(
+    workload: GridWorkload = key(
         "What is trained: a workload of raybench, or your own, relative to this file: a training function or a "
         "declared workload, as file.py:name, or a command.",
         "digits_cnn",
@@ -267,7 +267,7 @@ class GridSpec(CellSettings):
         {"device": "cpu"},
         {},
     )
-    target: Target | None = key(
+    target: GridTarget | None = key(
         "The quality to reach; the report has the time to it. With `of: mean`, the mean of runs of fixed length has to "
         "reach it, by a one-sided test at `level` (1%).",
         {"metric": "val/accuracy", "at_least": 0.94},
@@ -296,7 +296,7 @@ class GridSpec(CellSettings):
         None,
     )
     stop_at_target: bool = key("End a trial when it reaches the target.", True, False)
-    budget: Budget | None = key(
+    budget: GridBudget | None = key(
         "What each trial may spend on training: time, price or energy. Without `epochs` it trains until that is spent; "
         "the report compares the quality then.",
         {"time": "5m"},

@@ -15,8 +15,7 @@ from raybench.config.error_messages import message_of, path_of
 from raybench.config.grid import GridSpec
 from raybench.config.parameters import without_params, wrong_parameters
 from raybench.config.setting_types import Settings
-from raybench.config.yaml_document import Document, Place, dotted, read_yaml
-from raybench.config.yaml_document import Path as Steps
+from raybench.config.yaml_document import Document, KeyPath, Place, dotted, read_yaml
 from raybench.core.files import PACKAGE
 from raybench.errors import GridFileError, Problem, close, near_file
 
@@ -30,7 +29,7 @@ def load_grid(
     changes: Sequence[str] = (),
     option: str = "--set",
     by_option: Mapping[str, str] | None = None,
-    parts: Mapping[Steps, str] | None = None,
+    parts: Mapping[KeyPath, str] | None = None,
     text: str | None = None,
 ) -> GridSpec:
     """Read a grid file, or a grid as a mapping.

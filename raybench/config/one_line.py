@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from raybench.config.load import wrong_settings
-from raybench.config.yaml_document import Path, scalar
+from raybench.config.yaml_document import KeyPath, scalar
 from raybench.core.options import PlanOptions
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.devices import KINDS
@@ -39,7 +39,7 @@ COUNT_OPTIONS = ("nproc_per_node", "num_processes")
 
 SECONDS = "seconds"  # the metric of --time
 
-OPTIONS: Mapping[Path, str] = {
+OPTIONS: Mapping[KeyPath, str] = {
     (): "COMMAND",
     ("name",): "--name",
     ("axes", "device"): "--device",

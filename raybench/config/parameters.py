@@ -7,25 +7,25 @@ from difflib import get_close_matches
 from pathlib import Path as Folder
 from typing import Any
 
-from raybench.config.command import Command
+from raybench.config.command import GridCommand
 from raybench.config.grid import GridSpec
-from raybench.config.yaml_document import Path
+from raybench.config.yaml_document import KeyPath
 from raybench.core.settings import PARAM
 from raybench.errors import WorkloadError, close
 from raybench.workloads import read_workload
 from raybench.workloads.command import ARGS, SPECIAL, formatted_placeholders, placeholders
-from raybench.workloads.info import NEEDS_TRIAL, REFUSED
+from raybench.workloads.info import NEEDS_TRIAL, OF_ENGINES_ONLY
 from raybench.workloads.parameters import PASSED, with_other_batch_size
 
-Finding = tuple[Path, str]  # a problem and the path of its value
+GridFault = tuple[KeyPath, str]  # a problem and the path of its value
 
 
-def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
+def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[GridFault]:
     """Yield the problems of a grid with the parameters of its workload."""
     try:
         info = spec.read_workload(base)
     except (WorkloadError, OSError) as error:
-        if isinstance(spec.workload, Command) and isinstance(error, WorkloadError):
+        if isinstance(spec.workload, GridCommand) and isinstance(error, WorkloadError):
             yield ("workload", "command") if error.field == "workload" else (error.field,), str(error)
         return  # otherwise the plan reports it
     asked = {("metric",): spec.metric, ("target", "metric"): spec.target.metric if spec.target else None}
@@ -33,10 +33,10 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
         if metric and (problem := info.unknown_metric(metric)):
             yield at, problem
     given = list(spec.given())
-    wrong_names: list[Finding] = []
-    if isinstance(spec.workload, Command):
+    wrong_names: list[GridFault] = []
+    if isinstance(spec.workload, GridCommand):
         yield from _wrong_command(spec, spec.workload, "epochs" in info.applied)
-        names = with_other_batch_size(name.removeprefix(PARAM) for _, name, _ in given if name not in REFUSED)
+        names = with_other_batch_size(name.removeprefix(PARAM) for _, name, _ in given if name not in OF_ENGINES_ONLY)
         wrong_names = list(_wrong_names(spec.workload, names))
         yield from wrong_names
     reported: set[str] = set()
@@ -57,7 +57,7 @@ def wrong_parameters(spec: GridSpec, base: Folder) -> Iterator[Finding]:
             yield ("workload",), message
 
 
-def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | None:
+def without_params(data: Mapping[str, Any], path: KeyPath, base: Folder) -> str | None:
     """The message for an unknown key that is a parameter of the grid's training function or command, or None."""
     *parents, name = path
     workload = data.get("workload")
@@ -76,7 +76,7 @@ def without_params(data: Mapping[str, Any], path: Path, base: Folder) -> str | N
     return f"{name} is a parameter of {info.name} ({info.place}); write {change}"
 
 
-def _wrong_command(spec: GridSpec, written: Command, reports: bool) -> Iterator[Finding]:
+def _wrong_command(spec: GridSpec, written: GridCommand, reports: bool) -> Iterator[GridFault]:
     """Keys of the grid that do not suit its command, whatever the names in it."""
     if reports:
         for name in ("epoch", "begin", "time", "work", "metrics"):
@@ -86,9 +86,9 @@ def _wrong_command(spec: GridSpec, written: Command, reports: bool) -> Iterator[
         yield ("stop_at_target",), NEEDS_TRIAL
 
 
-def _wrong_names(written: Command, given: Collection[str]) -> Iterator[Finding]:
+def _wrong_names(written: GridCommand, given: Collection[str]) -> Iterator[GridFault]:
     """Names in braces that stand for nothing; `given` are those of the settings and parameters of the grid."""
-    texts: list[tuple[Path, str]] = [(("workload", "command", at), text) for at, text in enumerate(written.command)]
+    texts: list[tuple[KeyPath, str]] = [(("workload", "command", at), text) for at, text in enumerate(written.command)]
     texts += [(("workload", "env", name), text) for name, text in written.env.items()]
     texts += [(("workload", "smoke", at), text) for at, text in enumerate(written.smoke or ())]
     texts += [(("workload", "work", unit), text) for unit, text in written.work.items()]

@@ -71,7 +71,7 @@ Name = Annotated[
 ]
 
 VERDICT, BEST = "verdict", "best"
-Certainty = Annotated[
+UntilValue = Annotated[
     str,
     Field(pattern=r"^(verdict|best|([1-9][0-9]?(\.[0-9]+)?|0\.[0-9]?[1-9])%)$"),
     expected("a percentage such as 5%, verdict or best"),
@@ -92,7 +92,7 @@ def _known_kind(value: Any) -> Any:
     return value
 
 
-Kind = Annotated[str, BeforeValidator(_known_kind)]  # the name of a kind in `raybench.devices.KINDS`
+KindName = Annotated[str, BeforeValidator(_known_kind)]  # the name of a kind in `raybench.devices.KINDS`
 
 
 def _built_or_path(text: str) -> str:
@@ -123,7 +123,7 @@ def _from_zero_on(points: list[list[float]]) -> list[list[float]]:
     return points
 
 
-Point = Annotated[
+SchedulePoint = Annotated[
     list[NotNegative], Field(min_length=2, max_length=2), expected("a point [epoch, factor], both at least 0")
 ]
 
@@ -136,7 +136,7 @@ class PiecewiseLinear(TypedDict):
     """
 
     name: Literal["piecewise_linear"]
-    points: Annotated[list[Point], AfterValidator(_from_zero_on)]
+    points: Annotated[list[SchedulePoint], AfterValidator(_from_zero_on)]
     stretch: NotRequired[bool]
 
 
@@ -172,7 +172,7 @@ def _each_once(items: list[Any]) -> list[Any]:
     return items
 
 
-Augmentation = Annotated[
+AugmentationValue = Annotated[
     Literal["crop", "flip", "cutout"]
     | Annotated[dict[Literal["crop", "cutout"], Count], Field(min_length=1, max_length=1)],
     expected("crop, flip, cutout, {crop: pixels} or {cutout: pixels}"),
@@ -260,7 +260,7 @@ SETTING_TYPES: dict[str, Any] = {
             "{name: cosine}",
         ),
     ],
-    "augmentation": Annotated[list[Augmentation], AfterValidator(_each_once)],
+    "augmentation": Annotated[list[AugmentationValue], AfterValidator(_each_once)],
     "examples": dict[Literal["train", "val"], Count],
     "timeout": Duration,
     "memory_limit": Annotated[

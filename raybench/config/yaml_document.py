@@ -15,7 +15,7 @@ import yaml
 
 from raybench.errors import GridFileError, Problem
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 PLAIN = "anchors (&), aliases (*) and tags (!) are not supported; write the value out, or put text in quotes"
 MAX_DEPTH = 50
@@ -53,11 +53,11 @@ class Document:
     """A value and the place of each of its parts, by its path from the top."""
 
     value: Any
-    values: dict[Path, Place]
-    keys: dict[Path, Place] = field(default_factory=dict)
+    values: dict[KeyPath, Place]
+    keys: dict[KeyPath, Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    def place(self, path: Path, key: bool = False) -> Place:
+    def place(self, path: KeyPath, key: bool = False) -> Place:
         """The place of a value, or of its key; else that of the nearest part around it."""
         if key and path in self.keys:
             return self.keys[path]
@@ -65,12 +65,12 @@ class Document:
             path = path[:-1]
         return self.values[path]
 
-    def add_problem(self, place: Place, path: Path, message: str) -> None:
+    def add_problem(self, place: Place, path: KeyPath, message: str) -> None:
         """Add a problem of the value at a path."""
         where = "" if place.is_option else dotted(path)
         self.problems.append(Problem(place.file, place.line, place.column, where, message))
 
-    def put(self, path: Path, value: Any, place: Place) -> None:
+    def put(self, path: KeyPath, value: Any, place: Place) -> None:
         """Put a value, all of which is at one place, at a path whose surroundings exist."""
         for places in (self.keys, self.values):
             for old in [existing for existing in places if existing[: len(path)] == path]:
@@ -82,7 +82,7 @@ class Document:
         self.values[path] = place
 
 
-def dotted(path: Path) -> str:
+def dotted(path: KeyPath) -> str:
     """A path as people write it: `exclude[0].device`; a long or unprintable key is shortened or escaped."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{_printable(step)}" for step in path)[1:]
 
@@ -125,7 +125,7 @@ def _check_plain(text: str) -> None:
             raise yaml.MarkedYAMLError(problem=PLAIN, problem_mark=event.start_mark)
 
 
-def _value(node: Any, path: Path, document: Document) -> Any:
+def _value(node: Any, path: KeyPath, document: Document) -> Any:
     """The node's value; its places and problems are added to the document."""
     document.values[path] = _place(node, document)
     if isinstance(node, yaml.ScalarNode):
@@ -150,7 +150,7 @@ def _value(node: Any, path: Path, document: Document) -> Any:
     return pairs
 
 
-def _check_text(node: Any, path: Path, document: Document) -> None:
+def _check_text(node: Any, path: KeyPath, document: Document) -> None:
     if "\0" in node.value or any("\ud800" <= character <= "\udfff" for character in node.value):
         document.add_problem(_place(node, document), path, "has a character that no file or command can have")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raybench.datasets.dataset import DataFile, DataSet, Source
+from raybench.datasets.dataset import DataFile, DataSet, Download
 from raybench.datasets.splits import Data, Split
 
 FOLDER = "cifar-10-batches-bin"
@@ -59,7 +59,7 @@ DATASET = DataSet(
     examples={"train": 50_000, "val": 10_000},
     read=read,
     sources=(
-        Source(
+        Download(
             "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
             170_052_171,
             "md5:c32a1d4ab5d03f1284b67883e8d87530",

@@ -13,8 +13,8 @@ from raybench.datasets.digests import Digests, digest_of
 from raybench.datasets.splits import Data
 from raybench.errors import DataError
 
-State = Literal["ready", "missing", "incomplete"]
-Progress = Callable[[int, int], object]  # callback that receives the bytes done and the total bytes
+DataState = Literal["ready", "missing", "incomplete"]
+FetchProgress = Callable[[int, int], object]  # callback that receives the bytes done and the total bytes
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class Source:
+class Download:
     """One download: a file of the data set, or a tar archive.
 
     A tar archive contains some of the files under their own paths.
@@ -84,7 +84,7 @@ class DataStatus:
         missing, damaged: paths of the files that are absent, or have an impossible size.
     """
 
-    state: State
+    state: DataState
     digest: str | None = None
     official: bool = False
     missing: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ class DataSet:
     files: tuple[DataFile, ...]
     examples: Mapping[str, int]
     read: Callable[[Path], Data]
-    sources: tuple[Source, ...] = ()
+    sources: tuple[Download, ...] = ()
     locate: Callable[[Path], Path] = below
     hint: str = ""
     generator: Callable[[], str] | None = None

@@ -7,14 +7,14 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from raybench.datasets.dataset import DataSet, Progress, Source
+from raybench.datasets.dataset import DataSet, Download, FetchProgress
 from raybench.errors import DataError
 
 TIMEOUTS_S = (10, 60)  # for the connection, and between received bytes
 CHUNK_BYTES = 1 << 18
 
 
-def fetch(dataset: DataSet, root: Path, progress: Progress | None = None) -> None:
+def fetch(dataset: DataSet, root: Path, progress: FetchProgress | None = None) -> None:
     """Download the missing files of a data set into `root`.
 
     Existing files, official or not, are not changed. Several processes may do this at once: one downloads, the others
@@ -49,7 +49,7 @@ def _is_complete(dataset: DataSet, root: Path) -> bool:
     return status.state == "ready"
 
 
-def _fetch_missing(dataset: DataSet, root: Path, progress: Progress) -> None:
+def _fetch_missing(dataset: DataSet, root: Path, progress: FetchProgress) -> None:
     missing = set(dataset.status(root).missing)
     sources = [source for source in dataset.sources if missing & set(source.files)]
     total, done = sum(source.size for source in sources), 0
@@ -67,7 +67,7 @@ def _fetch_missing(dataset: DataSet, root: Path, progress: Progress) -> None:
         done += source.size
 
 
-def _download(dataset: DataSet, source: Source, root: Path, file: Path, bar: _ProgressBar) -> None:
+def _download(dataset: DataSet, source: Download, root: Path, file: Path, bar: _ProgressBar) -> None:
     import pooch
     import requests
 
@@ -92,7 +92,7 @@ def _download(dataset: DataSet, source: Source, root: Path, file: Path, bar: _Pr
 class _ProgressBar:
     """A progress bar as pooch uses it, for one of several downloads."""
 
-    def __init__(self, progress: Progress, bytes_before: int, total_bytes: int) -> None:
+    def __init__(self, progress: FetchProgress, bytes_before: int, total_bytes: int) -> None:
         self._progress, self._done, self._total = progress, bytes_before, total_bytes
         self.total = 0
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from raybench.datasets.dataset import DataFile, DataSet, Source
+from raybench.datasets.dataset import DataFile, DataSet, Download
 from raybench.datasets.digests import hash_file
 from raybench.datasets.splits import Array, Data, Split
 
@@ -29,7 +29,7 @@ ARCHIVE = "aclImdb_v1.tar.gz"
 REVIEWS = 25_000  # reviews per half, with equally many of either class
 
 START, UNKNOWN, OFFSET = 1, 2, 3
-LONGEST = 512  # maximum tokens of a review, the last ones: `pad_sequences` cuts and pads in front by default
+MAX_TOKENS = 512  # maximum tokens of a review, the last ones: `pad_sequences` cuts and pads in front by default
 NUMBERED = 65_535 - OFFSET  # number of words with a number, the most frequent ones, so that numbers fit into two bytes
 
 _MEMBER = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_\d+\.txt")
@@ -58,7 +58,7 @@ def last_tokens(split: Split, words: int, tokens: int) -> Split:
     Args:
         split: the result of `read`.
         words: numbers from this one on are unknown words; includes the special tokens, as in Keras.
-        tokens: number of tokens kept, at most `LONGEST`.
+        tokens: number of tokens kept, at most `MAX_TOKENS`.
     """
     import numpy as np
 
@@ -84,7 +84,7 @@ def read(folder: Path) -> Data:
     import numpy as np
 
     archive = folder / ARCHIVE
-    cache = folder / f".imdb-{hash_file(archive)[:16]}-{LONGEST}.npz"
+    cache = folder / f".imdb-{hash_file(archive)[:16]}-{MAX_TOKENS}.npz"
     with suppress(OSError, ValueError, KeyError, zlib.error, zipfile.BadZipFile), np.load(cache) as file:
         return Data(*(Split(file[name], _classes()) for name in ("train", "test")))
     texts = read_texts(archive)
@@ -121,13 +121,13 @@ def read_texts(archive: Path) -> Texts:
 def _numbered(reviews: list[list[str]], numbers: Mapping[str, int]) -> Array:
     import numpy as np
 
-    table = np.zeros((len(reviews), LONGEST), np.uint16)
+    table = np.zeros((len(reviews), MAX_TOKENS), np.uint16)
     number_of = numbers.get
     for row, words in zip(table, reviews, strict=True):
-        ids = [number_of(word, UNKNOWN) for word in words[-LONGEST:]]
-        if len(words) < LONGEST:
+        ids = [number_of(word, UNKNOWN) for word in words[-MAX_TOKENS:]]
+        if len(words) < MAX_TOKENS:
             ids.insert(0, START)
-        row[LONGEST - len(ids) :] = ids
+        row[MAX_TOKENS - len(ids) :] = ids
     return table
 
 
@@ -145,5 +145,5 @@ DATASET = DataSet(
     files=(DataFile(ARCHIVE, SIZE, CHECKSUM, size_may_differ=True),),
     examples={"train": REVIEWS, "val": REVIEWS},
     read=read,
-    sources=(Source("https://ai.stanford.edu/~amaas/data/sentiment/" + ARCHIVE, SIZE, CHECKSUM, (ARCHIVE,)),),
+    sources=(Download("https://ai.stanford.edu/~amaas/data/sentiment/" + ARCHIVE, SIZE, CHECKSUM, (ARCHIVE,)),),
 )

@@ -12,7 +12,7 @@ import math
 import struct
 from pathlib import Path
 
-from raybench.datasets.dataset import DataFile, DataSet, Source
+from raybench.datasets.dataset import DataFile, DataSet, Download
 from raybench.datasets.splits import Array, Data, Split
 
 # The authors' own site no longer serves the files; this is PyTorch's mirror.
@@ -65,6 +65,6 @@ DATASET = DataSet(
     examples={"train": 60_000, "val": 10_000},
     read=read,
     sources=tuple(
-        Source(MIRROR + file.path.removeprefix("mnist/"), file.size, file.checksum, (file.path,)) for file in FILES
+        Download(MIRROR + file.path.removeprefix("mnist/"), file.size, file.checksum, (file.path,)) for file in FILES
     ),
 )

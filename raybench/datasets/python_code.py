@@ -15,10 +15,10 @@ from raybench.datasets.dataset import DataSet
 from raybench.datasets.splits import Array, Data, Split
 from raybench.errors import DataError
 
-LONGEST = 4096  # tokens of an example; a workload uses its first ones, as many as its context has
+MAX_TOKENS = 4096  # tokens of an example; a workload uses its first ones, as many as its context has
 STRIDE = 256  # tokens from the beginning of an example to that of the next one
 TRAIN, VAL = 15_360, 512
-BYTES = (TRAIN + VAL - 1) * STRIDE + 2 * LONGEST + 1
+BYTES = (TRAIN + VAL - 1) * STRIDE + 2 * MAX_TOKENS + 1
 
 
 def windows(tokens: Array, val: int = VAL) -> Data:
@@ -33,11 +33,11 @@ def windows(tokens: Array, val: int = VAL) -> Data:
     """
     import numpy as np
 
-    count = (len(tokens) - 1 - LONGEST) // STRIDE + 1
-    train = count - val - LONGEST // STRIDE
+    count = (len(tokens) - 1 - MAX_TOKENS) // STRIDE + 1
+    train = count - val - MAX_TOKENS // STRIDE
     if train < 1:
         raise DataError(f"{len(tokens):,} tokens are too few for {val} examples to validate on and one to train on")
-    views = np.lib.stride_tricks.sliding_window_view(tokens, LONGEST + 1)[::STRIDE]
+    views = np.lib.stride_tricks.sliding_window_view(tokens, MAX_TOKENS + 1)[::STRIDE]
     inputs, targets = views[:, :-1], views[:, 1:]
     return Data(Split(inputs[:train], targets[:train]), Split(inputs[count - val :], targets[count - val :]))
 

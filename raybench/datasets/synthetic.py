@@ -60,7 +60,7 @@ def words(random: RandomState, count: int) -> Array:
     """Reviews of random words, the n-th most frequent of a probability of 1/n as in texts: uint16 [count, tokens]."""
     import numpy as np
 
-    ranks = WORDS ** random.random_sample((count, imdb.LONGEST))
+    ranks = WORDS ** random.random_sample((count, imdb.MAX_TOKENS))
     return (ranks + imdb.OFFSET).astype(np.uint16)
 
 

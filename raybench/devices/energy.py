@@ -25,7 +25,7 @@ class Unavailable(Exception):
     """Sensors or counters cannot be read; the message is the reason."""
 
 
-class Source(ABC):
+class EnergySource(ABC):
     """Counters that are read together."""
 
     @abstractmethod
@@ -36,7 +36,7 @@ class Source(ABC):
         """Release the driver."""
 
 
-class Rapl(Source):
+class Rapl(EnergySource):
     """The RAPL counters of the sockets on which a trial runs, and of their memory if they have such a counter.
 
     A counter belongs to a whole socket and includes all its cores. It restarts at 0 after some minutes at full power.
@@ -134,7 +134,7 @@ class EnergyMeter:
     def __init__(self, kind: str, visible: Sequence[str], cores: Sequence[int], root: Path = Path("/")) -> None:
         self.missing: list[str] = []
         self._is_hosted = hosted(kind)
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, EnergySource] = {}
         self.socket_cores: list[int] = []
         try:
             rapl = Rapl(cores, root)

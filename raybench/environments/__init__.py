@@ -13,7 +13,7 @@ from raybench.environments.interpreter import key_of as key_of
 from raybench.environments.interpreter import link_package as link_package
 from raybench.environments.interpreter import own_environ as own_environ
 from raybench.environments.recipes import RECIPES as RECIPES
-from raybench.environments.recipes import Recipe as Recipe
+from raybench.environments.recipes import EnvironmentRecipe as EnvironmentRecipe
 from raybench.environments.recipes import built_names as built_names
 from raybench.environments.recipes import clean_environ as clean_environ
 from raybench.environments.recipes import environments_root as environments_root

@@ -15,7 +15,7 @@ from raybench.datasets.paths import user_cache, user_path
 from raybench.devices import KINDS
 from raybench.errors import ExecutionError, UsageError, nearest
 
-TRIALS = ("numpy>=1.26", "scikit-learn>=1.5")
+NEEDED_BY_TRIALS = ("numpy>=1.26", "scikit-learn>=1.5")
 """Requirements of every trial in addition to a framework; scikit-learn has the digits data set."""
 
 STAMP = "built.json"
@@ -29,7 +29,7 @@ PIP_TARGETS = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON", "PIP_USER")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class EnvironmentRecipe:
     """An environment that raybench builds.
 
     Attributes:
@@ -47,7 +47,7 @@ class Recipe:
     @property
     def requirements(self) -> tuple[str, ...]:
         """All requirements, without raybench: a trial's process brings its own copy."""
-        return self.extra + TRIALS
+        return self.extra + NEEDED_BY_TRIALS
 
     @property
     def folder(self) -> Path:
@@ -116,10 +116,12 @@ class Recipe:
 
 _ALL = (
     # torch_xla 2.9 is built for torch 2.9 and declares no torch dependency, so the version is pinned here.
-    Recipe("xla", "torch_xla", ("torch>=2.9,<2.10", "torch_xla>=2.9,<2.10"), "torch_xla on the CPU: kind xla_cpu"),
-    Recipe("tpu", "torch_xla", ("torch>=2.9,<2.10", "torch_xla[tpu]>=2.9,<2.10"), "torch_xla on a TPU host"),
-    Recipe("torch_tpu", "torch_tpu", ("torch_tpu>=0.2,<0.3",), "PyTorch on a TPU host, by TorchTPU"),
-    Recipe("tensorflow", "tensorflow", ("tensorflow>=2.20",), "TensorFlow and Keras 3", True),
+    EnvironmentRecipe(
+        "xla", "torch_xla", ("torch>=2.9,<2.10", "torch_xla>=2.9,<2.10"), "torch_xla on the CPU: kind xla_cpu"
+    ),
+    EnvironmentRecipe("tpu", "torch_xla", ("torch>=2.9,<2.10", "torch_xla[tpu]>=2.9,<2.10"), "torch_xla on a TPU host"),
+    EnvironmentRecipe("torch_tpu", "torch_tpu", ("torch_tpu>=0.2,<0.3",), "PyTorch on a TPU host, by TorchTPU"),
+    EnvironmentRecipe("tensorflow", "tensorflow", ("tensorflow>=2.20",), "TensorFlow and Keras 3", True),
 )
 
 RECIPES = {recipe.name: recipe for recipe in _ALL}
@@ -131,7 +133,7 @@ def environments_root() -> Path:
     return user_path(setting).absolute() if setting else user_cache() / "environments"
 
 
-def get(name: str) -> Recipe:
+def get(name: str) -> EnvironmentRecipe:
     """Look up a recipe by name.
 
     Raises:
@@ -142,7 +144,7 @@ def get(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def recipe_for(framework: str, kind: str) -> Recipe | None:
+def recipe_for(framework: str, kind: str) -> EnvironmentRecipe | None:
     """The recipe for a framework on a device kind; otherwise any recipe for the framework; None if there is none."""
     name = KINDS[kind].environments.get(framework) if kind in KINDS else None
     return next((recipe for recipe in _ALL if recipe.framework == framework and name in (None, recipe.name)), None)

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.errors import UsageError
-from raybench.execution.schedule import Assignment, Schedule
+from raybench.execution.schedule import Schedule, ScheduledTrial
 from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node
 from raybench.planning.plan import Check
 
-MakeJob = Callable[[Assignment, Check | None], Job]
+MakeJob = Callable[[ScheduledTrial, Check | None], Job]
 """Makes the job of an assignment: that of a check before its trial, or of the trial itself."""
 
 Sink = Callable[[Event], None]  # records an event

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from raybench.core.job import Job
 from raybench.errors import ExecutionError
-from raybench.execution.schedule import Assignment
+from raybench.execution.schedule import ScheduledTrial
 from raybench.planning.plan import Check, Plan
 from raybench.results.folder import CHECKS, attempt_folder
 from raybench.workloads import WorkloadInfo
@@ -20,7 +20,7 @@ TIMEOUT = 300.0
 """Timeout of a check in seconds: loading a framework on a cold accelerator takes a minute, a hung one never ends."""
 
 
-def make_job(plan: Plan, assignment: Assignment, folder: Path, root: Path) -> Job:
+def make_job(plan: Plan, assignment: ScheduledTrial, folder: Path, root: Path) -> Job:
     """Make the job of an assigned trial; its node chooses the cores and accelerators."""
     trial, attempt, node, fit = assignment.work.trial, assignment.work.attempt, assignment.nodes[0], assignment.fit
     spec, cell, workload = plan.spec, trial.cell, trial.cell.workload

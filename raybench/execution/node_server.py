@@ -32,9 +32,9 @@ from raybench.results.folder import has_end
 from raybench.trial.failure import end_event
 from raybench.trial.record import append_event
 
-MAX_TRIALS = 256  # maximum number of simultaneous trials on a node: one per core or accelerator
+MAX_TRIALS_AT_ONCE = 256  # maximum number of simultaneous trials on a node: one per core or accelerator
 SEND_S = 0.5  # seconds between two looks at what a trial has written, if the driver cannot see it
-Key = tuple[str, int]  # a trial's id and the number of its attempt
+AttemptKey = tuple[str, int]  # a trial's id and the number of its attempt
 
 
 @dataclass
@@ -59,12 +59,12 @@ class NodeServer:
         self._address = node.address.partition("/")[0]
         self._resources = HostResources(node)
         # The kernel ends a fork server with the thread that started it; these threads live as long as the actor.
-        self._threads = ThreadPoolExecutor(MAX_TRIALS)
+        self._threads = ThreadPoolExecutor(MAX_TRIALS_AT_ONCE)
         self._idle: dict[tuple[str, str], list[Future[ForkServer]]] = {}
-        self._runs: dict[Key, _Run] = {}
+        self._runs: dict[AttemptKey, _Run] = {}
         self._busy = 0
 
-    async def accept(self, key: Key, job_json: Mapping[str, Any], code: Mapping[str, bytes]) -> str:
+    async def accept(self, key: AttemptKey, job_json: Mapping[str, Any], code: Mapping[str, bytes]) -> str:
         """Take the next job of an attempt; return the folder of its files here, or "" if the driver sees them.
 
         Raises:
@@ -89,7 +89,7 @@ class NodeServer:
         ports = {"master_port": free_port(self._address), "relay_port": free_port(self._address)}
         return {"master_address": self._address, **ports, "relay_key": secrets.token_hex(16)}
 
-    async def run(self, key: Key, by_ray: Mapping[str, Sequence[str]]) -> AsyncIterator[Event]:
+    async def run(self, key: AttemptKey, by_ray: Mapping[str, Sequence[str]]) -> AsyncIterator[Event]:
         """Run the jobs of an attempt as they are accepted; yield the events of the trial itself.
 
         The attempt does not depend on who reads this: `cancel` ends it.
@@ -170,7 +170,7 @@ class NodeServer:
         future.set_result(ForkServer(*key))
         return future
 
-    async def files(self, key: Key, folder: str) -> AsyncIterator[tuple[str, bytes]]:
+    async def files(self, key: AttemptKey, folder: str) -> AsyncIterator[tuple[str, bytes]]:
         """Yield what the job of a folder writes: parts of its events as "", then its files by their relative paths."""
         ended = self._runs[key].ended[folder]
         tail = FileTail(events_file(Path(folder)))
@@ -185,7 +185,7 @@ class NodeServer:
         for name, content in take_files(Path(folder)):
             yield name, content
 
-    async def cancel(self, key: Key, status: str, message: str) -> None:
+    async def cancel(self, key: AttemptKey, status: str, message: str) -> None:
         """End an attempt whose actor of Tune has ended, or that has not begun; a running one gets this end."""
         if run := self._runs.pop(key, None):
             run.is_cancelled = True

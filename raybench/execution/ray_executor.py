@@ -49,7 +49,7 @@ from raybench.execution.ray_settings import (
     private_to_user,
     token_of_cluster,
 )
-from raybench.execution.schedule import Assignment, Schedule, demand, pool
+from raybench.execution.schedule import Schedule, ScheduledTrial, demand, pool
 from raybench.monitoring.host import HostLoad, LoadMeter
 from raybench.planning.node import Node, probe_node
 from raybench.planning.placement import ResourceRequest
@@ -301,7 +301,7 @@ class _Running:
         last: events that are passed on when the trial has ended.
     """
 
-    assignment: Assignment
+    assignment: ScheduledTrial
     steps: list[Check | None]
     job: Job
     tail: FileTail
@@ -358,7 +358,7 @@ class _Grid:
             if message and "finished" in message:
                 return
 
-    def _start(self, assignment: Assignment, callbacks: bytes) -> None:
+    def _start(self, assignment: ScheduledTrial, callbacks: bytes) -> None:
         steps = [*assignment.work.checks, None]
         job = self._job(assignment, steps[0])
         if self._folder is None:
@@ -377,7 +377,7 @@ class _Grid:
         config = {**plain(axes), "repeat": repeat + 1, CONFIG_KEY: values}
         self._ray.send("start", key=running.key, config=config, requested=requested, **self._message(running))
 
-    def _job(self, assignment: Assignment, check: Check | None) -> Job:
+    def _job(self, assignment: ScheduledTrial, check: Check | None) -> Job:
         job = self._make_job(assignment, check)
         return replace(job, versions={**job.versions, "ray": self._ray_version})
 
@@ -466,7 +466,7 @@ class _Grid:
         self._schedule.present(present)
 
 
-def _requested(assignment: Assignment, node: Node) -> dict[str, float] | None:
+def _requested(assignment: ScheduledTrial, node: Node) -> dict[str, float] | None:
     """The resources of Ray that a trial takes on a node; None for all of them, if it runs there alone."""
     fit = assignment.fit
     if assignment.exclusive:

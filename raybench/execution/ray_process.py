@@ -53,10 +53,10 @@ if __name__ == "__main__":
 import ray  # noqa: E402
 from ray.cloudpickle import loads  # noqa: E402
 
-from raybench.execution.node_server import Key, NodeServer  # noqa: E402
+from raybench.execution.node_server import AttemptKey, NodeServer  # noqa: E402
 from raybench.execution.ray_nodes import RayNodes, has_autoscaler  # noqa: E402
 from raybench.execution.ray_settings import CONFIG_KEY, MEMORY  # noqa: E402
-from raybench.execution.tune_grid import LOSSES, innermost, run_trials, server_name  # noqa: E402
+from raybench.execution.tune_grid import ACTOR_LOSSES, innermost, run_trials, server_name  # noqa: E402
 from raybench.planning.node import Node  # noqa: E402
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024  # Ray's object store on a local Ray: only events pass through it
@@ -104,7 +104,7 @@ class GridServer:
         self._waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._servers: dict[str, Any] = {}
         self._nodes: dict[str, Node] = {}
-        self._copies: dict[Key, list[threading.Thread]] = {}
+        self._copies: dict[AttemptKey, list[threading.Thread]] = {}
         self._starts: dict[str, ThreadPoolExecutor] = {}  # by node, on which trials start in their order
         self._ends = ThreadPoolExecutor(MAX_ENDS)
         self._grid, self._environments = "", list[str]()
@@ -208,7 +208,7 @@ class GridServer:
             ray.kill(server)
 
     def _start(
-        self, key: Key, config: dict[str, Any], requested: Sequence[Mapping[str, float] | None], **job: Any
+        self, key: AttemptKey, config: dict[str, Any], requested: Sequence[Mapping[str, float] | None], **job: Any
     ) -> None:
         """Send the first job of a trial to its nodes, then hand the trial to Tune."""
         addresses = config[CONFIG_KEY]["nodes"]
@@ -222,7 +222,7 @@ class GridServer:
             self._waiting.put(config)
 
     def _accept(
-        self, key: Key, addresses: Sequence[str], job: Mapping[str, Any], code: Mapping[str, Mapping[str, bytes]]
+        self, key: AttemptKey, addresses: Sequence[str], job: Mapping[str, Any], code: Mapping[str, Mapping[str, bytes]]
     ) -> bool:
         """Send a job to its nodes; return whether they have taken it."""
         try:
@@ -245,12 +245,12 @@ class GridServer:
         while True:
             try:
                 return ray.get(getattr(self._server(address), method).remote(*arguments))
-            except (KeyError, *LOSSES):
+            except (KeyError, *ACTOR_LOSSES):
                 time.sleep(RESTART_S)
                 if address and address not in self._look():
                     raise
 
-    def _copy(self, address: str, key: Key, folder: str, target: Path, rank: int) -> None:
+    def _copy(self, address: str, key: AttemptKey, folder: str, target: Path, rank: int) -> None:
         """Send the driver what a job writes on a node whose disk the driver does not see."""
         with suppress(ray.exceptions.RayError):  # the node was lost; the trial ends with an error of Tune
             for reference in self._server(address).files.options(num_returns="streaming").remote(key, folder):
@@ -258,7 +258,7 @@ class GridServer:
                 if name or not rank:  # the events of further nodes are in those of the first
                     self.send(data=data, name=name, folder=str(target))
 
-    def _ended(self, key: Key, is_error: bool, error: str = "") -> None:
+    def _ended(self, key: AttemptKey, is_error: bool, error: str = "") -> None:
         """Tell the driver that a trial has ended, after what its nodes have written."""
 
         def finish() -> None:

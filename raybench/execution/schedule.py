@@ -15,7 +15,7 @@ from raybench.planning.plan import Check, WorkItem
 
 
 @dataclass(frozen=True)
-class Assignment:
+class ScheduledTrial:
     """An attempt at a trial, with the checks before it, and the nodes on which it runs; the first one leads."""
 
     work: WorkItem
@@ -105,8 +105,8 @@ class Schedule:
         self._free = {node.name: capacity(node) for node in nodes}
         self._present = set(self._nodes)
         self._retries, self._more = retries, more
-        self._running: dict[str, Assignment] = {}
-        self._ahead: dict[str, Assignment] = {}  # by node
+        self._running: dict[str, ScheduledTrial] = {}
+        self._ahead: dict[str, ScheduledTrial] = {}  # by node
         self._losses = Counter[str]()
         self.add(work)
 
@@ -198,7 +198,7 @@ class Schedule:
         """Return whether nothing waits and nothing runs."""
         return not self._waiting and not self._running and not self._ahead and not self.wanted
 
-    def next(self) -> Assignment | None:
+    def next(self) -> ScheduledTrial | None:
         """Start the first trial that may start now; None if every trial has to wait."""
         if self._blocked:
             return None
@@ -206,14 +206,14 @@ class Schedule:
         for key, queue in self._in_order():
             work = queue[0][1]
             if self._is_ready(work) and (nodes := self._with_room(work, available.intersection(key))):
-                assignment = Assignment(self._pop(key), nodes)
+                assignment = ScheduledTrial(self._pop(key), nodes)
                 self._begin(assignment)
                 return assignment
             available.difference_update(key)
         self._blocked = True
         return None
 
-    def ahead(self) -> Assignment | None:
+    def ahead(self) -> ScheduledTrial | None:
         """The trial that follows a running one on the same node with the same resources; None if there is none.
 
         An executor that has it before the running one ends loses no time between the two. Only a trial that fits no
@@ -227,7 +227,7 @@ class Schedule:
             if key != (node.name,) or not self._is_ready(work := queue[0][1]):
                 continue
             if demand(placement_of(work), node) == demand(running.fit, node):
-                self._ahead[node.name] = Assignment(self._pop(key), running.nodes)
+                self._ahead[node.name] = ScheduledTrial(self._pop(key), running.nodes)
                 return self._ahead[node.name]
         return None
 
@@ -250,7 +250,7 @@ class Schedule:
         free = [node for node in nodes if demand(fit, node) <= self._free[node.name]]
         return tuple(free[: fit.node_count]) if len(free) >= fit.node_count else ()
 
-    def _begin(self, assignment: Assignment) -> None:
+    def _begin(self, assignment: ScheduledTrial) -> None:
         for node in assignment.nodes:
             self._free[node.name] -= demand(assignment.fit, node)
         self._running[assignment.work.trial.trial_id] = assignment
@@ -284,7 +284,7 @@ class Schedule:
     def _missing(self, work: WorkItem) -> tuple[Check, ...]:
         return tuple(check for check in work.checks if check.key in self._checks)
 
-    def _remove(self, name: str, attempt: int) -> Assignment | None:
+    def _remove(self, name: str, attempt: int) -> ScheduledTrial | None:
         """Take an attempt off its nodes, and begin the one that was handed out ahead; None if it is not there."""
         held = (*self._running.values(), *self._ahead.values())
         assignment = next((a for a in held if (a.work.trial.trial_id, a.work.attempt) == (name, attempt)), None)

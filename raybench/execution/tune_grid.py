@@ -24,16 +24,16 @@ from ray.tune.search import Searcher
 from raybench.core.events import ENDS, Event
 from raybench.core.ledger import training_s
 from raybench.core.status import TrialStatus
-from raybench.execution.node_server import Key
+from raybench.execution.node_server import AttemptKey
 from raybench.execution.ray_nodes import NODE_ID
 from raybench.execution.ray_settings import CONFIG_KEY
 
-LOSSES = (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError)
+ACTOR_LOSSES = (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError)
 """Errors of a call whose actor, or the node of it, is lost or not there yet."""
 
-END_S = 10.0  # seconds in which the other nodes of a trial have to end after the first one
+NODE_END_S = 10.0  # seconds in which the other nodes of a trial have to end after the first one
 
-Ended = Callable[[Key, bool, str], None]
+Ended = Callable[[AttemptKey, bool, str], None]
 """Called at the end of a trial: whether Tune has an error, and which one, if it is not the loss of an actor."""
 
 
@@ -42,7 +42,7 @@ def server_name(address: str) -> str:
     return f"raybench-node-{address}"
 
 
-def key_of(config: Mapping[str, Any]) -> Key:
+def key_of(config: Mapping[str, Any]) -> AttemptKey:
     """The trial and attempt of a config."""
     return config[CONFIG_KEY]["trial"], config[CONFIG_KEY]["attempt"]
 
@@ -120,7 +120,7 @@ class GridTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
                 if number == 0:
                     raise TrialFailed(f"{TrialStatus.LOST}: its process ended without a result") from None
                 del self._streams[number], self._addresses[number]
-            except LOSSES:
+            except ACTOR_LOSSES:
                 raise TrialFailed(f"{TrialStatus.LOST}: node {self._addresses[number]} was lost") from None
             else:
                 if number == 0:
@@ -133,16 +133,16 @@ class GridTrial(tune.Trainable):  # type: ignore[misc]  # Ray has no types
     def _end_other_nodes(self) -> None:
         """Wait until the other nodes have ended, and end those that go on."""
         streams = self._streams[1:]
-        deadline = time.monotonic() + END_S
+        deadline = time.monotonic() + NODE_END_S
         while streams and time.monotonic() < deadline:
             ready, _ = ray.wait(streams, num_returns=1, timeout=max(0.0, deadline - time.monotonic()))
             for stream in ready:
-                with suppress(*LOSSES):
+                with suppress(*ACTOR_LOSSES):
                     for _ in stream:
                         pass
                 streams.remove(stream)
         for address in self._addresses[1:] if streams else ():
-            with suppress(*LOSSES):
+            with suppress(*ACTOR_LOSSES):
                 server = ray.get_actor(server_name(address))
                 ray.get(server.cancel.remote(self._key, TrialStatus.KILLED, "the trial has ended on its first node"))
 
@@ -207,7 +207,7 @@ def innermost(error: BaseException | None) -> str:
     """The root cause of an error in one line, without the errors in which Ray wraps it; "" for the loss of an actor."""
     while error is not None and (cause := getattr(error, "cause", None) or error.__cause__):
         error = cause
-    if error is None or isinstance(error, LOSSES):
+    if error is None or isinstance(error, ACTOR_LOSSES):
         return ""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 

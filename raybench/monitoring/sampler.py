@@ -17,7 +17,7 @@ from raybench.devices.energy import EnergyMeter, Unavailable
 from raybench.devices.host import usable_cores
 from raybench.monitoring.energy_summary import EpochWindows, Reading, summarize_energy
 from raybench.monitoring.host import Usage, core_times, family_usage, mhz
-from raybench.monitoring.summary import Sample, summarize
+from raybench.monitoring.summary import Conditions, summarize
 
 
 def open_sensors(kind: str, visible: Sequence[str]) -> Any:
@@ -47,7 +47,7 @@ class Monitor:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._cores = job.cores or usable_cores()
-        self._samples: list[Sample] = []
+        self._samples: list[Conditions] = []
         self._readings: list[Reading] = []
         self._missing: list[str] = []
         self._over = threading.Event()

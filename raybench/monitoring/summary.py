@@ -9,7 +9,7 @@ from typing import Any
 
 from raybench.core.events import Event
 
-Sample = Mapping[str, Any]
+Conditions = Mapping[str, Any]
 """A sample of a trial's conditions, which covers one interval.
 
 `t` is its end, UTC; `seconds` its length. Over the interval, in processor seconds: `busy_s` and `steal_s` of the
@@ -44,7 +44,7 @@ def window_of(event: Event) -> Window:
     return end - sum(event["ledger"].values()), end
 
 
-def summarize(samples: Sequence[Sample], window: Window | None = None) -> dict[str, Any]:
+def summarize(samples: Sequence[Conditions], window: Window | None = None) -> dict[str, Any]:
     """Summarize a trial's conditions.
 
     A sample is weighted by the part of it that lies in the window, so intervals at its edges count in proportion. If
@@ -64,7 +64,7 @@ def summarize(samples: Sequence[Sample], window: Window | None = None) -> dict[s
     }
 
 
-def _overlap(sample: Sample, window: Window | None) -> float:
+def _overlap(sample: Conditions, window: Window | None) -> float:
     """Seconds of a sample's interval that lie in the window."""
     length = float(sample["seconds"])
     if window is None:
@@ -73,7 +73,7 @@ def _overlap(sample: Sample, window: Window | None) -> float:
     return max(0.0, min(end, window[1]) - max(end - length, window[0]))
 
 
-Weighed = Sequence[tuple[Sample, float]]  # samples, or the values of one GPU in them, each with its seconds
+Weighed = Sequence[tuple[Conditions, float]]  # samples, or the values of one GPU in them, each with its seconds
 
 
 def _host(weighted: Weighed) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _mean(pairs: Sequence[tuple[float, float]]) -> float:
 
 def _gpus(weighted: Weighed) -> list[dict[str, Any]]:
     """The share of throttled time of each GPU, by reason, and of the time in which it worked."""
-    by_gpu: dict[str, list[tuple[Sample, float]]] = {}
+    by_gpu: dict[str, list[tuple[Conditions, float]]] = {}
     for sample, seconds in weighted:
         for gpu in sample.get("gpus", ()):
             by_gpu.setdefault(gpu["id"], []).append((gpu, seconds))

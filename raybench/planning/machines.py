@@ -13,7 +13,7 @@ from raybench.planning.resolve import ResolvedCell
 
 
 @dataclass(frozen=True)
-class Spread:
+class RepeatSpread:
     """The configurations that fit the same nodes, and what they run on.
 
     Attributes:
@@ -51,7 +51,7 @@ class Spread:
             )
 
 
-def spreads(cells: Sequence[ResolvedCell], repeats: int, wanted: int) -> list[Spread]:
+def spreads(cells: Sequence[ResolvedCell], repeats: int, wanted: int) -> list[RepeatSpread]:
     """Return how the repeats of configurations are spread over nodes.
 
     Without a number of machines, all nodes are used: if there are more than repeats, in sets of as many as repeats.
@@ -73,11 +73,11 @@ def spreads(cells: Sequence[ResolvedCell], repeats: int, wanted: int) -> list[Sp
         places = places[:wanted] if wanted else places
         most = min(repeats, max(cell.repeats for cell in alike))
         sets = len({_without_version(cell) for cell in alike})
-        result.append(Spread(tuple(alike), tuple(places), max(1, min(len(places) // most, sets)), wanted))
+        result.append(RepeatSpread(tuple(alike), tuple(places), max(1, min(len(places) // most, sets)), wanted))
     return result
 
 
-def nodes_of_trials(listed: Sequence[Spread]) -> Mapping[str, tuple[str, ...]]:
+def nodes_of_trials(listed: Sequence[RepeatSpread]) -> Mapping[str, tuple[str, ...]]:
     """Return the nodes on which each trial runs if they are there, by its identity."""
     return dict(entry for spread in listed for entry in spread.nodes())
 

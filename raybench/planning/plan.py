@@ -26,7 +26,7 @@ from raybench.core.text import format_value, join_words, plural
 from raybench.devices import hosted
 from raybench.errors import WorkloadError
 from raybench.planning.expand import AVAILABLE, Point, all_points, expand
-from raybench.planning.machines import Spread, spreads
+from raybench.planning.machines import RepeatSpread, spreads
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest
 from raybench.planning.resolve import ResolvedCell, Resolver, data_of
@@ -35,7 +35,7 @@ from raybench.workloads import WorkloadInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class PlannedTrial:
     """One repeat of a cell."""
 
     cell: ResolvedCell
@@ -66,7 +66,7 @@ class WorkItem:
         nodes: those on which it runs if they are there; empty: those that are free first.
     """
 
-    trial: Trial
+    trial: PlannedTrial
     attempt: int = 1
     checks: tuple[Check, ...] = ()
     needs: frozenset[str] = frozenset()
@@ -87,13 +87,13 @@ class Plan:
     spec: GridSpec
     workload: WorkloadInfo
     cells: tuple[ResolvedCell, ...]
-    trials: tuple[Trial, ...]
+    trials: tuple[PlannedTrial, ...]
     nodes: tuple[Node, ...]
     left_out: int = 0
     repeated: int = 0
     same_devices: tuple[tuple[str, str], ...] = ()
 
-    def label(self, trial: Trial, with_device: bool = False) -> str:
+    def label(self, trial: PlannedTrial, with_device: bool = False) -> str:
         """Label of a trial: `gpu, batch 128, decay 5e-4, repeat 2`, with the values that vary in the grid."""
         cell, axes = trial.cell, dict.fromkeys([*(["device"] if with_device else []), *self.varied])
         device = self.device_names.get(cell.cell_id, cell.profile)
@@ -107,7 +107,7 @@ class Plan:
         return {cell.profile: cell.wanted for cell in self.cells if cell.wanted}
 
     @cached_property
-    def spreads(self) -> Sequence[Spread]:
+    def spreads(self) -> Sequence[RepeatSpread]:
         """How repeats are spread over machines."""
         return spreads(self.cells, self.spec.least_repeats, self.spec.machines)
 
@@ -306,7 +306,7 @@ def _compared(point: Point, cells: Mapping[str, ResolvedCell]) -> list[ResolvedC
     ]
 
 
-def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
+def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[PlannedTrial]:
     """The trials, repeat by repeat: shuffled by the grid's seed, and every other repeat in the reverse order.
 
     A steady drift of the machine then affects all cells alike. The versions of a cell run in turn.
@@ -320,7 +320,7 @@ def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[Trial]:
         order = [cell for group in shuffled for cell in group]
         for cell in reversed(order) if repeat % 2 else order:
             if repeat < cell.repeats:
-                yield Trial(cell, repeat, spec.seed + repeat)
+                yield PlannedTrial(cell, repeat, spec.seed + repeat)
 
 
 def request_of(plan: Plan) -> GridRequest:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from raybench.core.status import TrialStatus
 from raybench.planning.machines import nodes_of_trials
-from raybench.planning.plan import Plan, Trial, WorkItem
+from raybench.planning.plan import Plan, PlannedTrial, WorkItem
 from raybench.results.history import GridHistory
 from raybench.results.machines import replaced
 from raybench.results.run_table import Run, latest
@@ -25,7 +25,7 @@ def missing_work(plan: Plan, history: GridHistory, retry: Collection[str] = (), 
     for attempt in history.attempts.values():
         last[attempt.trial] = max(attempt.attempt, last.get(attempt.trial, 0))
 
-    def is_missing(trial: Trial) -> bool:
+    def is_missing(trial: PlannedTrial) -> bool:
         previous = current.get(trial.trial_id)
         if rerun or previous is None or previous.status in rerun_statuses:
             return True

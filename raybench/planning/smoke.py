@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from raybench.config import GridSpec
-from raybench.config.command import Command
+from raybench.config.command import GridCommand
 from raybench.core.identity import SMOKE
 from raybench.core.settings import LARGEST, SETTINGS
 from raybench.devices import frameworks, hosted, loop_frameworks
@@ -15,36 +15,36 @@ from raybench.environments import RECIPES
 from raybench.planning.expand import Point, expand
 from raybench.workloads import WorkloadInfo
 
-EPOCHS = 2  # one that is warm-up and one that is not
-STEPS = 4  # a loop of the user may update the weights only every few batches
-REPLICAS = 2  # an undivided batch would be a different computation
-EXAMPLES = {"train": 40, "val": 40}  # more than any small batch
+SMOKE_EPOCHS = 2  # one that is warm-up and one that is not
+SMOKE_STEPS = 4  # a loop of the user may update the weights only every few batches
+SMOKE_REPLICAS = 2  # an undivided batch would be a different computation
+SMOKE_EXAMPLES = {"train": 40, "val": 40}  # more than any small batch
 ON_A_CPU = {"tf32": "fp32", "fp16": "bf16"}  # for precisions that only accelerators have
 
 
 def _batch(batch: int | str) -> int:
     """A small even batch, larger for each doubling: 64 becomes 6, 128 becomes 8; the largest becomes 4."""
     if batch == LARGEST:
-        return 2 * REPLICAS
+        return 2 * SMOKE_REPLICAS
     batch = int(batch)
-    return min(batch, 2 * REPLICAS + 2 * max(0, batch.bit_length() - 6))
+    return min(batch, 2 * SMOKE_REPLICAS + 2 * max(0, batch.bit_length() - 6))
 
 
 _SMALL: Mapping[str, Callable[[Any], Any]] = {
     "batch_size": _batch,
     "checkpoint_every": lambda epochs: 1,
-    "count": lambda number: min(number, REPLICAS),
+    "count": lambda number: min(number, SMOKE_REPLICAS),
     "cpus": lambda cpus: 1,
-    "epochs": lambda epochs: min(epochs, EPOCHS),
+    "epochs": lambda epochs: min(epochs, SMOKE_EPOCHS),
     "nodes": lambda number: 1,
     "gradient_accumulation": lambda parts: min(parts, 2),
-    "examples": lambda counts: EXAMPLES,
+    "examples": lambda counts: SMOKE_EXAMPLES,
     "per_device_batch_size": _batch,
     "precision": lambda name: ON_A_CPU.get(name, name),
-    "replicas": lambda number: min(number, REPLICAS),
-    "steps_per_epoch": lambda steps: min(steps, STEPS),
+    "replicas": lambda number: min(number, SMOKE_REPLICAS),
+    "steps_per_epoch": lambda steps: min(steps, SMOKE_STEPS),
     "threads": lambda threads: 1,  # more do not help such small jobs
-    "warmup_epochs": lambda epochs: min(epochs, EPOCHS - 1),
+    "warmup_epochs": lambda epochs: min(epochs, SMOKE_EPOCHS - 1),
 }
 """A small value for each setting that makes a trial large."""
 
@@ -111,17 +111,17 @@ def _defaults(info: WorkloadInfo) -> dict[str, Any]:
     batch = info.defaults.get("batch_size") or SETTINGS["batch_size"].default
     values = {
         "threads": 1,
-        "epochs": EPOCHS,
-        "steps_per_epoch": STEPS,
+        "epochs": SMOKE_EPOCHS,
+        "steps_per_epoch": SMOKE_STEPS,
         "batch_size": _batch(batch),
-        "examples": EXAMPLES,
+        "examples": SMOKE_EXAMPLES,
     }
     return {name: value for name, value in values.items() if name in info.applied}
 
 
 def _short(spec: GridSpec, info: WorkloadInfo) -> Any:
     """The workload; a command with its arguments for a smoke run."""
-    if not isinstance(spec.workload, Command):
+    if not isinstance(spec.workload, GridCommand):
         return spec.workload
     if spec.workload.smoke is None and "epochs" not in info.applied:
         message = "--smoke needs arguments that make the command short; add them, such as `smoke: [--epochs=1]`, to it"

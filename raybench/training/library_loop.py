@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.training.trial import Trial
-from raybench.training.values import Path as ArrayPath
-from raybench.training.values import examples_in, number_of
+from raybench.training.values import ArrayPath, examples_in, number_of
 
 
 class LibraryLoop:

@@ -22,8 +22,7 @@ from raybench.engines.loop_facts import LoopFacts
 from raybench.training.budget import BudgetRule
 from raybench.training.clock import TrainingClock
 from raybench.training.epoch_record import Diverged, EpochRecord, add_counts, finite
-from raybench.training.values import Path as ArrayPath
-from raybench.training.values import array_in, examples_in, number_of
+from raybench.training.values import ArrayPath, array_in, examples_in, number_of
 
 T = TypeVar("T")
 Scalar = Any  # a number, or an array of one number

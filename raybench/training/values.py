@@ -7,12 +7,12 @@ import numbers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-Path = tuple[Any, ...]
+ArrayPath = tuple[Any, ...]
 
 MAX_BATCH_DEPTH = 8  # levels of a batch's lists and maps in which arrays are looked for
 
 
-def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
+def examples_in(batch: Any, path: ArrayPath | None) -> tuple[int, ArrayPath]:
     """The number of examples in a batch, the first dimension of its arrays, and the path of one, for later batches."""
     if path is not None:
         try:
@@ -33,7 +33,7 @@ def examples_in(batch: Any, path: Path | None) -> tuple[int, Path]:
     return sizes[0], arrays[0][0]
 
 
-def array_in(batch: Any, path: Path | None) -> Any:
+def array_in(batch: Any, path: ArrayPath | None) -> Any:
     """The array at a path of a batch or, without a path, its first one; None if it has none."""
     if path is None:
         return next((array for _, array in _arrays(batch, ())), None)
@@ -42,7 +42,7 @@ def array_in(batch: Any, path: Path | None) -> Any:
     return batch
 
 
-def _arrays(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+def _arrays(value: Any, path: ArrayPath) -> Iterator[tuple[ArrayPath, Any]]:
     shape = getattr(value, "shape", None)
     if shape is not None:
         if len(shape):

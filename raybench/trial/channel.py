@@ -19,7 +19,7 @@ VARIABLE = "RAYBENCH_TRIAL"  # the environment variable with the folder of these
 JOB = "job.json"
 
 RANK_START_SECONDS = 30.0  # seconds in which rank 0 has to begin to report, or the others do not wait for its decision
-POLL_SECONDS = 0.002  # time between looks for the decision of rank 0
+DECISION_POLL_SECONDS = 0.002  # time between looks for the decision of rank 0
 
 
 class Writer:
@@ -65,7 +65,7 @@ class Writer:
                     "rank 0 does not report its epochs, and it decides when training ends: call "
                     "raybench.current_trial() in every rank, or at least in rank 0"
                 )
-            time.sleep(POLL_SECONDS)
+            time.sleep(DECISION_POLL_SECONDS)
         return path.read_text() == "stop"
 
     def _rank_0_has_ended(self) -> bool:

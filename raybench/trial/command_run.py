@@ -30,7 +30,7 @@ from raybench.devices.host import usable_cores
 from raybench.devices.program import OWN_THREADS, THREAD_VARIABLES
 from raybench.trial.channel import JOB, VARIABLE
 from raybench.trial.exit_status import classify_exit
-from raybench.trial.journal import OUTPUT, Send
+from raybench.trial.journal import OUTPUT_FOLDER, Send
 from raybench.trial.kept_output import write_through
 from raybench.trial.launch_ranks import timeout_error
 from raybench.trial.opening import OFFLINE
@@ -93,7 +93,7 @@ def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
         "threads": cell.device.threads,
         "framework": cell.framework,
         "data_dir": job.data_root,
-        "output_dir": str(Path(job.folder).absolute() / OUTPUT),
+        "output_dir": str(Path(job.folder).absolute() / OUTPUT_FOLDER),
     }
     settings_file = channel / "settings.json"
     settings_file.write_text(json.dumps(values, indent=1))

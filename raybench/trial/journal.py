@@ -22,7 +22,7 @@ from raybench.workloads import WorkloadInfo
 
 Send = Callable[[Event], object]
 
-OUTPUT = "output"  # subfolder of the attempt's folder for files of the function
+OUTPUT_FOLDER = "output"  # subfolder of the attempt's folder for files of the function
 
 
 def options_of(job: Job) -> TrialOptions:
@@ -33,7 +33,7 @@ def options_of(job: Job) -> TrialOptions:
         budget=job.budget,
         read_joules=joules_reader(job),
         data_dir=Path(job.data_root),
-        output_dir=Path(job.folder).absolute() / OUTPUT,
+        output_dir=Path(job.folder).absolute() / OUTPUT_FOLDER,
         steps_per_epoch=settings.steps_per_epoch or None if own_loop else None,
         target=job.target,
         stop_at_target=job.cell.stop_at_target is not None,

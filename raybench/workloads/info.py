@@ -50,7 +50,7 @@ BY_LOOP = BY_TRIAL | {"checkpoint_every"}
 ARITHMETIC = ("fp32", "tf32")
 """Values of `precision` that raybench itself applies; any other has to be a parameter of the function."""
 
-REFUSED = {
+OF_ENGINES_ONLY = {
     "model": "write params: {model: …}, on an axis params.model",
     "replicas": "only raybench's own loop divides a batch; set count",
     "examples": "it loads its own data; give it a parameter for their number under params",
@@ -62,7 +62,7 @@ KEPT = ("epochs", "steps_per_epoch", "precision")
 
 NEEDS_TRIAL = "needs raybench.current_trial() in the script of the command"
 
-MAX_NAMES = 5  # files of a workload that are named one by one
+MAX_FILE_NAMES = 5  # files of a workload that are named one by one
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ class LoopInfo(WorkloadInfo):
     @property
     def edited(self) -> tuple[str, ...]:
         names = (*self.files,)
-        return names if len(names) < MAX_NAMES else (self.name, f"{len(names) - 1} files that it uses")
+        return names if len(names) < MAX_FILE_NAMES else (self.name, f"{len(names) - 1} files that it uses")
 
     @property
     def settings(self) -> Set[str]:
@@ -363,7 +363,7 @@ class LoopInfo(WorkloadInfo):
     def misplaced(self, name: str) -> str | None:
         plain = name.removeprefix(PARAM)
         if plain == name:
-            return f"not for a {self.noun}: {REFUSED[name]}" if name in REFUSED else None
+            return f"not for a {self.noun}: {OF_ENGINES_ONLY[name]}" if name in OF_ENGINES_ONLY else None
         return f"{plain} is a setting of raybench; write it without params" if plain in self.settings else None
 
     def unused(self, name: str) -> str | None:

@@ -11,7 +11,7 @@ from raybench.checks.pretrial import PretrialChecks, check_key, describe
 from raybench.core import events
 from raybench.core.job import Job, Target
 from raybench.execution.jobs import TIMEOUT
-from raybench.planning.plan import Trial, WorkItem
+from raybench.planning.plan import PlannedTrial, WorkItem
 from raybench.planning.resolve import ModelFlops
 from raybench.results.run_table import Run
 from raybench.results.utilization import unknown_mfu
@@ -129,7 +129,7 @@ def test_own_loop_gets_the_peak_if_its_flops_are_stated(form, framework, flops, 
     content = cell(framework)
     content = replace(content, workload=replace(content.workload, form=form))
     stated = ModelFlops("tokens", flops, "bf16") if flops else None
-    todo = WorkItem(Trial(replace(work("a", content).trial.cell, flops=stated), 0, 0))
+    todo = WorkItem(PlannedTrial(replace(work("a", content).trial.cell, flops=stated), 0, 0))
     (made,) = PretrialChecks().with_checks([todo])
     assert [describe(made, check) for check in made.checks] == checks
     for check in made.checks:

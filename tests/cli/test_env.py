@@ -2,15 +2,15 @@
 
 import pytest
 
-from raybench.environments import RECIPES, Recipe, recipes
+from raybench.environments import RECIPES, EnvironmentRecipe, recipes
 from raybench.environments.recipes import STAMP
 
 
 @pytest.fixture
 def nothing(monkeypatch):
     """A recipe of nothing: its environment is there in seconds."""
-    monkeypatch.setattr(recipes, "TRIALS", ())
-    monkeypatch.setitem(RECIPES, "nothing", Recipe("nothing", "torch", ("pip",), "a test"))
+    monkeypatch.setattr(recipes, "NEEDED_BY_TRIALS", ())
+    monkeypatch.setitem(RECIPES, "nothing", EnvironmentRecipe("nothing", "torch", ("pip",), "a test"))
     monkeypatch.delenv("PIP_CONSTRAINT", raising=False)
 
 

@@ -21,7 +21,7 @@ from raybench import datasets
 from raybench.checks import machine_speed
 from raybench.config import load_grid
 from raybench.config.load import shipped_grids
-from raybench.datasets.dataset import DataFile, DataSet, Source
+from raybench.datasets.dataset import DataFile, DataSet, Download
 from raybench.environments import RECIPES
 from raybench.execution.inline import InlineExecutor
 from raybench.results.datasheets import MEASURED
@@ -99,7 +99,7 @@ def small(monkeypatch, tmp_path):
     files = (DataFile("small/a.bin", len(content), sha256),)
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "data"))
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        source = Source(f"http://127.0.0.1:{http.server_port}/a.bin", len(content), sha256, ("small/a.bin",))
+        source = Download(f"http://127.0.0.1:{http.server_port}/a.bin", len(content), sha256, ("small/a.bin",))
         examples = {"train": 1, "val": 1}
         known = DataSet("small", "one small file", files, examples, lambda _: pytest.fail("read"), (source,))
         monkeypatch.setitem(datasets._KNOWN, "small", known)

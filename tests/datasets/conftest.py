@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.small_data import FILES, Member, Server, sha256, small
 
-from raybench.datasets.dataset import DataSet, Source
+from raybench.datasets.dataset import DataSet, Download
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def loose(server: Server) -> DataSet:
     """A data set whose files are downloaded one by one."""
     server.content = {f"/{path}": content for path, content in FILES.items()}
     sources = [
-        Source(f"{server.url}/{path}", len(content), sha256(content), (path,)) for path, content in FILES.items()
+        Download(f"{server.url}/{path}", len(content), sha256(content), (path,)) for path, content in FILES.items()
     ]
     return small(*sources)
 
@@ -73,6 +73,6 @@ def packed(server: Server) -> Callable[..., DataSet]:
         if damage:
             archive = archive[: len(archive) // 2]
         server.content = {"/small.tar.gz": archive}
-        return small(Source(f"{server.url}/small.tar.gz", len(archive), sha256(archive), tuple(FILES)))
+        return small(Download(f"{server.url}/small.tar.gz", len(archive), sha256(archive), tuple(FILES)))
 
     return make

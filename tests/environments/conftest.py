@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raybench.environments import RECIPES, Recipe, recipes
+from raybench.environments import RECIPES, EnvironmentRecipe, recipes
 
 
 def wheel(folder: Path, version: str = "1.0") -> Path:
@@ -23,10 +23,10 @@ def wheel(folder: Path, version: str = "1.0") -> Path:
 
 
 @pytest.fixture(autouse=True)
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EnvironmentRecipe:
     """The recipe `tiny`; environments go to a folder of the test's own."""
-    recipe = Recipe("tiny", "tiny", (f"tiny @ {wheel(tmp_path).as_uri()}",), "a test")
-    monkeypatch.setattr(recipes, "TRIALS", ())
+    recipe = EnvironmentRecipe("tiny", "tiny", (f"tiny @ {wheel(tmp_path).as_uri()}",), "a test")
+    monkeypatch.setattr(recipes, "NEEDED_BY_TRIALS", ())
     monkeypatch.setitem(RECIPES, "tiny", recipe)
     monkeypatch.setenv("RAYBENCH_ENVIRONMENTS", str(tmp_path / "environments"))
     for name in ("PIP_CONSTRAINT", "PYTHONPATH"):

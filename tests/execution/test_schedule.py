@@ -13,7 +13,7 @@ from raybench.execution.host_resources import HostResources
 from raybench.execution.schedule import Schedule
 from raybench.planning.node import Node
 from raybench.planning.placement import Placement
-from raybench.planning.plan import Check, Trial, WorkItem
+from raybench.planning.plan import Check, PlannedTrial, WorkItem
 
 CPU = Hardware("cpu", "EPYC", 8, ids=tuple("01234567"))
 GPU = Hardware("cuda", "T4", 2, ids=("0", "1"))
@@ -30,7 +30,7 @@ def work(name, cpus=8, accelerators=0, nodes=("box",), checks=(), needs=(), node
     )
     checks = tuple(Check("weight_decay", key) for key in checks)
     keys = frozenset([*needs, *(check.key for check in checks)])
-    return WorkItem(Trial(resolved_cell(name, fit=fit), 0, 0), checks=checks, needs=keys)
+    return WorkItem(PlannedTrial(resolved_cell(name, fit=fit), 0, 0), checks=checks, needs=keys)
 
 
 def gpu(name, cpus=4, **more):

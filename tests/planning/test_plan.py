@@ -13,7 +13,7 @@ from raybench.engines.learning_rate import schedule
 from raybench.environments import Interpreter
 from raybench.errors import UsageError
 from raybench.execution.jobs import make_job
-from raybench.execution.schedule import Assignment
+from raybench.execution.schedule import ScheduledTrial
 from raybench.planning.grid_options import requested_grid
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placements
@@ -217,7 +217,7 @@ def test_requests_are_equal_on_machines_whose_cells_differ(plan_of, tmp_path):
     assert not set(ids(here)) & set(ids(there))
     requests = [cell.request_id for cell in here.cells]
     assert requests == [cell.request_id for cell in there.cells] and len(set(requests)) == 8
-    placed = Assignment(WorkItem(here.trials[0]), (LAPTOP,))
+    placed = ScheduledTrial(WorkItem(here.trials[0]), (LAPTOP,))
     assert make_job(here, placed, tmp_path, tmp_path).labels["request_id"] == here.trials[0].cell.request_id
 
 

@@ -1,7 +1,7 @@
 """Cells and their trials as the checks before trials see them."""
 
 from raybench.core.cell import Cell
-from raybench.planning.plan import Trial, WorkItem
+from raybench.planning.plan import PlannedTrial, WorkItem
 from support.cells import resolved_cell
 
 
@@ -26,4 +26,4 @@ def cell(framework="torch", precision="fp32", kind="cpu", replicas=1, optimizer=
 
 def work(name, content, repeat=0):
     """A trial of a cell."""
-    return WorkItem(Trial(resolved_cell(name, content), repeat, 0))
+    return WorkItem(PlannedTrial(resolved_cell(name, content), repeat, 0))

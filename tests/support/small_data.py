@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raybench.datasets.dataset import DataFile, DataSet, Source
+from raybench.datasets.dataset import DataFile, DataSet, Download
 from raybench.datasets.splits import Data, Split
 
 FILES = {"small/a.bin": b"a" * 1000, "small/b.bin": bytes(range(256)) * 8}
@@ -39,7 +39,7 @@ def read(folder: Path) -> Data:
     return Data(split, split)
 
 
-def small(*sources: Source) -> DataSet:
+def small(*sources: Download) -> DataSet:
     files = tuple(DataFile(path, len(content), sha256(content)) for path, content in FILES.items())
     return DataSet("small", "two small files", files, {"train": 1000, "val": 1000}, read, sources)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-State = Mapping[str, torch.Tensor]
+OptimizerState = Mapping[str, torch.Tensor]
 
 
 class XlaOptimizer(torch.optim.Optimizer):
@@ -57,7 +57,9 @@ class XlaOptimizer(torch.optim.Optimizer):
                 parameter.mul_(numbers[1])
             self._move(parameter, gradient, self.state[parameter], numbers)
 
-    def _move(self, parameter: torch.Tensor, gradient: torch.Tensor, state: State, numbers: torch.Tensor) -> None:
+    def _move(
+        self, parameter: torch.Tensor, gradient: torch.Tensor, state: OptimizerState, numbers: torch.Tensor
+    ) -> None:
         if momentum := self._settings["momentum"]:
             velocity = state["velocity"].mul_(momentum).add_(gradient)
             gradient = gradient.add(velocity, alpha=momentum) if self._settings["nesterov"] else velocity
@@ -74,7 +76,9 @@ class XlaAdam(XlaOptimizer):
         correction1, correction2 = (1.0 - beta ** (step + 1) for beta in self._settings["betas"])
         return [rate / correction1, 1.0 - rate * self._decay, math.sqrt(correction2)]
 
-    def _move(self, parameter: torch.Tensor, gradient: torch.Tensor, state: State, numbers: torch.Tensor) -> None:
+    def _move(
+        self, parameter: torch.Tensor, gradient: torch.Tensor, state: OptimizerState, numbers: torch.Tensor
+    ) -> None:
         beta1, beta2 = self._settings["betas"]
         mean = state["mean"].lerp_(gradient, 1.0 - beta1)
         square = state["square"].mul_(beta2).addcmul_(gradient, gradient, value=1.0 - beta2)
