@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-STATE, PARENT, GROUP, TICKS = 0, 1, 2, slice(11, 15)  # fields of a process; ticks are its processor time
+STATE, PARENT, GROUP, SESSION, STARTED = 0, 1, 2, 3, 19  # fields of a process
+TICKS = slice(11, 15)  # its processor time
 
 
 def die_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
@@ -58,6 +59,26 @@ def processes() -> Iterator[tuple[int, str, list[str]]]:
 def children() -> set[int]:
     """Process ids of this process's children, if the system has /proc."""
     return {pid for pid, _, fields in processes() if int(fields[PARENT]) == os.getpid()}
+
+
+def daemons() -> list[str]:
+    """Name the processes that a trial's process has started and that have left its session (Linux).
+
+    They are its children, or orphans that its parent has adopted.
+    """
+    rows = {pid: (name, fields) for pid, name, fields in processes()}
+    if os.getpid() not in rows:
+        return []
+    _, trial = rows[os.getpid()]
+    family = {str(os.getpid()), trial[PARENT]}
+    return [
+        f"{name} (process {pid})"
+        for pid, (name, fields) in rows.items()
+        if fields[PARENT] in family
+        and fields[SESSION] != trial[SESSION]
+        and int(fields[STARTED]) >= int(trial[STARTED])
+        and fields[STATE] != "Z"
+    ]
 
 
 def end_children(spare: Collection[int] = (), seconds: float = 5.0) -> None:

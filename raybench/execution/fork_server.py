@@ -20,6 +20,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import time
@@ -39,6 +40,8 @@ AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 """Environment variable: whether torch loads the packages of other devices when it is imported.
 
 They may open their device, which must not happen before the fork; an adapter that needs one loads it."""
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 — only listed
 
 OOM_SCORE = Path("/proc/self/oom_score_adj")
 """Linux's file for a process's priority, up to 1000, to be killed if the machine has no memory left."""
@@ -175,16 +178,28 @@ def main(framework: str) -> None:
             trial = context.Process(  # type: ignore[attr-defined]  # every context has it
                 target=run_trial, args=(message, framework, imported_s, temporary, messages)
             )
-            peak_before = _peak_of_children()
+            peak_before, shared_before = _peak_of_children(), _shared_files()
             trial.start()
             trial.join()
             end_children(spare=preexisting)
             shutil.rmtree(temporary, ignore_errors=True)
             peak = _peak_of_children()  # of the largest trial so far
-            send(messages, exit=trial.exitcode, peak_bytes=peak if peak > peak_before else None)
+            left = {path: size for path, size in _shared_files().items() if path not in shared_before}
+            send(messages, exit=trial.exitcode, peak_bytes=peak if peak > peak_before else None, left=left)
             trial.close()
     scratch.close()
     sweep()  # also folders left by a driver that was killed
+
+
+def _shared_files() -> dict[str, int]:
+    """The files of shared memory of this user, with their bytes."""
+    sizes: dict[str, int] = {}
+    for path in SHARED_MEMORY.glob("*"):
+        with suppress(OSError):  # it has just been removed
+            info = path.lstat()
+            if stat.S_ISREG(info.st_mode) and info.st_uid == os.getuid():
+                sizes[str(path)] = info.st_size
+    return sizes
 
 
 def _peak_of_children() -> int:

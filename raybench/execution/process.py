@@ -43,6 +43,7 @@ START_TIMEOUT = 300.0
 """Timeout for loading a framework, in seconds: a cold network disk is slow, a hung interpreter never finishes."""
 
 CLOSE_TIMEOUT = 10.0  # seconds to wait until a fork server and all its descendants have ended
+LEFT_BYTES = 2**20  # smallest size of shared memory that the error of a trial reports
 CHECK_S = 1.0  # seconds between two looks at a trial: at the size of its output and, if it has a limit, at its memory
 
 NOT_FOR_TRIALS = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -102,6 +103,7 @@ class ForkServer:
             raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *lines]))
         self.import_seconds = float(message["ready"])
         self._end: tuple[TrialStatus, Mapping[str, Any]] | None = None
+        self._left: Mapping[str, int] = {}  # bytes of the files of shared memory that a trial left
         self._check_at_s = 0.0
 
     @property
@@ -133,6 +135,7 @@ class ForkServer:
             message: dict[str, Any] = json.loads(self._messages.recv_bytes())
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return None
+        self._left = message.get("left", {})
         return message
 
     def run(self, job: Job) -> Iterator[Event]:
@@ -240,6 +243,8 @@ class ForkServer:
         folder = Path(job.folder)
         wall_s = round(time.monotonic() - start_s, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
+        if (total := sum(self._left.values())) >= LEFT_BYTES:
+            error["message"] = f"{error['message']}; new since it began, {size(total)}: {', '.join(sorted(self._left))}"
         event = end_event(job, status, error, wall_s, round(self.import_seconds, 6))
         with contextlib.suppress(OSError):  # the receiver of the event keeps it too
             append_event(folder, event)

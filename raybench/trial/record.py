@@ -16,6 +16,7 @@ from raybench.core.events import ERROR, Event, events_file, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
+from raybench.core.process_guard import daemons
 from raybench.trial.failure import describe_error, end_event
 from raybench.trial.journal import Send
 from raybench.trial.launch_ranks import run_ranks
@@ -65,6 +66,9 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     def store(event: Event) -> None:
         if os.getpid() != own_pid:  # a process that the user's function has forked
             os._exit(0)
+        if job.own_process and event["event"] == "trial_ended" and (names := daemons()):
+            killed = f"killed, as they ran on after the end of the trial: {', '.join(names)}"
+            event = {**event, "warnings": [*event["warnings"], killed]}
         append_event(Path(job.folder), event)
         send(shortened(event))
 

@@ -192,7 +192,17 @@ def test_what_a_trial_leaves_ends_with_it(template, tmp_path):
     assert told[-1]["status"] == "completed"
     child, folder = (tmp_path / "attempt" / OUTPUT).read_text().split()
     assert all_gone([int(child)], 1)
+    assert f"sleep (process {child})" in "".join(told[-1]["warnings"]), "a daemon is not killed without a word"
     assert Path(folder).name == "trial" and not Path(folder).exists()
+
+
+def test_shared_memory_of_a_killed_trial_is_named(template, tmp_path):
+    told = list(template.run(make_job(tmp_path, "killed_with_memory")))
+    (path,) = map(Path, (tmp_path / "attempt" / OUTPUT).read_text().split())
+    try:
+        assert told[-1]["status"] == "lost" and str(path) in told[-1]["error"]["message"]
+    finally:
+        path.unlink()
 
 
 def test_giving_up_on_a_trial_ends_it(template, tmp_path):

@@ -74,6 +74,13 @@ def is_killed():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def is_killed_with_memory():
+    path = Path("/dev/shm", f"raybench-test-{os.getpid()}")
+    path.write_bytes(bytes(2 << 20))
+    print(path, flush=True)
+    is_killed()
+
+
 def patches_json():
     import json
 
@@ -142,6 +149,7 @@ raising_at_length = Workload(model=lambda: Trouble(raises_at_length), data=data)
 hanging = Workload(model=lambda: Trouble(hangs), data=data)
 dying = Workload(model=lambda: Trouble(dies), data=data)
 killed = Workload(model=lambda: Trouble(is_killed), data=data)
+killed_with_memory = Workload(model=lambda: Trouble(is_killed_with_memory), data=data)
 patching = Workload(model=lambda: Trouble(patches_json), data=data)
 leaving = Workload(model=lambda: Trouble(leaves), data=data)
 greedy = Workload(model=lambda: Trouble(fills_memory), data=data)
