@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -43,6 +44,7 @@ from raybench.planning.spending import Spending
 from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
 from raybench.reporting.reproduction import after
+from raybench.reporting.words.status import running_sentence
 from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, add_event, attempt_folder, event_files, has_end, results_id
 from raybench.results.grid_request import GridRequest, first_look, latest_request
@@ -63,7 +65,20 @@ LOOK_EVERY_S = 5.0
 STOPPED = """The grid has stopped; finished trials are kept. Make the folder writable and free disk space, then run \
 the same command again for the rest."""
 
+MAX_DUTY = 0.01
+"""Of the time of a core, that the page of a running grid takes while trials run."""
+
 INCOMPLETE = "The grid has stopped; put the folder back, or run the same command again for what is missing."
+
+
+def open_in_browser(address: str) -> bool:
+    """Open an address in the user's browser, if there is one with a window: others would take over the terminal."""
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    is_in_terminal = type(browser) is webbrowser.GenericBrowser and "BROWSER" not in os.environ
+    return not is_in_terminal and browser.open(address)
 
 
 @contextmanager
@@ -141,6 +156,7 @@ class Session:
         self._writer: MlflowWriter | None = None
         self._folders: dict[Key, Path] = {}
         self._report: Report | None = None
+        self._page_is_due, self._page_written, self._page_s = False, 0.0, 0.0  # of a running grid, and how long it took
         self.interrupted, self.ran = False, 0
         self.ended: dict[str, str] = {}
         self.warnings = list(history.warnings)
@@ -163,12 +179,16 @@ class Session:
             wanted,
             60.0 * self._options.wait_for_nodes,
             self._arrived,
+            self._options.open,
         )
         load = self._quiet(self._executor.host_load())  # before raybench starts processes of its own
         self._view.begin(self._plan, todo, self._history, wanted)
         if load and load.high:
             waits = load.busy > load.cores / 2 and "OMP_WAIT_POLICY" not in os.environ
             self._view.warn(BUSY.format(load=load) + (PASSIVE if waits else ""))
+        if self._options.open:
+            self._write_live_page()
+            self._open_page()
         if self._store:
             self._writer = MlflowWriter(self._store, self._history, self.tell, self._view.warn)
         for device, request in wanted.items():
@@ -281,6 +301,8 @@ class Session:
 
     def _job(self, assignment: ScheduledTrial, check: Check | None) -> Job:
         """Make the job of a trial, or of a check before it."""
+        if self._page_is_due:
+            self._write_live_page()
         if self._writer and is_timed(check):
             self._writer.wait_open()  # loading MLflow takes a core for seconds and would slow a timed trial
         if check:
@@ -327,6 +349,7 @@ class Session:
 
     def _trial_ended(self, key: Key, event: Event) -> None:
         self._check_folder()
+        self._page_is_due = self._options.open
         self.ran += event["status"] != TrialStatus.KILLED
         self.ended[event["trial"]] = event["status"]
         run = self._history.attempts[key]
@@ -389,13 +412,42 @@ class Session:
     def report(self) -> Report:
         """Return the report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
-            attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
-            checks = history_warnings(self._history)
-            executions = self._history.executions
-            made = from_attempts(attempts, request or self._request, warnings=checks, executions=executions)
-            self._report = replace(made, reproduction=list(after(self._history)))
+            self._report = replace(self._make_report(), reproduction=list(after(self._history)))
         self._report = with_warnings(self._report, self.warnings)
         return self._report
+
+    def _make_report(self) -> Report:
+        attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
+        checks = history_warnings(self._history)
+        executions = self._history.executions
+        return from_attempts(attempts, request or self._request, warnings=checks, executions=executions)
+
+    def _write_live_page(self) -> None:
+        """Write the page of what has ended, without an answer; an error becomes a warning.
+
+        Between two trials that costs no trial anything. While others run, here or on other nodes, it takes at most
+        MAX_DUTY of a core.
+        """
+        from raybench.reporting.page import page
+
+        others = self._schedule.running - 1  # without the trial that is about to start
+        if others > 0 and time.monotonic() - self._page_written < self._page_s / MAX_DUTY:
+            return
+        self._page_is_due, began = False, time.monotonic()
+        try:
+            report = self._make_report()
+            may_end_earlier = self._plan.spec.rule is not None
+            running = running_sentence(report.answer, report.made, may_end_earlier, self._page_s)
+            write_atomic(self._folder / HTML, page(report, running))
+        except Exception as error:
+            self.tell(f"The report of the running grid could not be made: {type(error).__name__}: {error}")
+        self._page_written = time.monotonic()
+        self._page_s = self._page_written - began
+
+    def _open_page(self) -> None:
+        address = (self._folder / HTML).as_uri()
+        if not open_in_browser(address):
+            self._view.no_browser(address)
 
     def _write_page(self) -> Result | None:
         """Write the report's page, and return what MLflow shows of it; an error becomes a warning."""
@@ -422,6 +474,8 @@ class Session:
                 result = self._write_page()
         if self._store:
             catch_up(self._store, self._history, self.tell, result)
+        if self._options.open and (self._folder / HTML).is_file():
+            self._open_page()
 
     def _page_is_current(self) -> bool:
         page = self._folder / HTML

@@ -225,6 +225,10 @@ class Display(ProgressListener):
             self._live.stop()
             self._live = None
 
+    def no_browser(self, address: str) -> None:
+        """Print the address of the report."""
+        print_text(self._console, f"No browser here; the report, written again after each trial: {address}")
+
     def stopping(self) -> None:
         """Print what follows Ctrl-C, since ending the trials and Ray takes seconds."""
         print_text(self._console, "Stopping the running trials, then writing the report. Finished trials are kept.")

@@ -68,7 +68,7 @@ Quote the braces: a shell would expand them itself.
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
 @opt.options(
     GridOptions,
-    *("repeats", "until", "address", "rerun", "retry", "keep_going", "results", "tracking", "wait_for_nodes"),
+    *("repeats", "until", "address", "rerun", "retry", "keep_going", "results", "tracking", "wait_for_nodes", "open"),
 )
 def command(words: tuple[str, ...], save: Path | None, options: GridOptions, **given: Any) -> int:
     """Run a COMMAND as it is, with each combination of the values in its braces, and print the comparison.

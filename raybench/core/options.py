@@ -228,6 +228,7 @@ class GridOptions(PlanOptions):
         usage="Skip the checks of weight decay and peak speed; not for results.",
         python="Check weight decay and measure the peak speed before the trials.",
     )
+    open: bool = option(False, "Open the report in the browser, where it follows the grid trial by trial.")
     report: bool = option(True, "Write the page of the report.", in_commands=False)
     progress: bool = option(True, "Show the progress.", in_commands=False)
     callbacks: Sequence[Any] = option(

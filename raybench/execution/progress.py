@@ -48,6 +48,9 @@ class ProgressListener:
     def warn(self, words: str) -> None:
         """A problem that the user may want to fix; from any thread."""
 
+    def no_browser(self, address: str) -> None:
+        """The report could not be opened in a browser."""
+
     def stopping(self) -> None:
         """The user pressed Ctrl-C."""
 

@@ -80,6 +80,7 @@ class Schedule:
         wanted: the resources of devices for which nodes are awaited.
         patience_s: seconds to wait for such nodes.
         arrived: takes the name of such a device and its new nodes, which may be none, and returns their work.
+        pauses: whether the executor does something between the trials of a node, so that none is handed out ahead.
 
     Attributes:
         nodes: all nodes so far.
@@ -94,7 +95,9 @@ class Schedule:
         wanted: Mapping[str, ResourceRequest] | None = None,
         patience_s: float = 0.0,
         arrived: Callable[[str, Sequence[Node]], Iterable[WorkItem]] = lambda device, nodes: (),
+        pauses: bool = False,
     ) -> None:
+        self._pauses = pauses
         self.wanted, self.patience_s, self._arrived = dict(wanted or {}), patience_s, arrived
         self.nodes = list(nodes)
         self._waiting: dict[tuple[str, ...], deque[tuple[int, WorkItem]]] = {}
@@ -219,6 +222,8 @@ class Schedule:
         An executor that has it before the running one ends loses no time between the two. Only a trial that fits no
         other node is handed out like this, since another node may be free earlier.
         """
+        if self._pauses:
+            return None
         for running in self._running.values():
             node = running.nodes[0]
             if node.name in self._ahead or node.name not in self._present:

@@ -30,10 +30,14 @@ USED: tuple[Callable[..., Any], ...] = (
 """Functions that the template calls."""
 
 
-def page(report: Report) -> str:
-    """Return the report as an HTML page in one file."""
+def page(report: Report, running: str = "") -> str:
+    """Return the report as an HTML page in one file.
+
+    Args:
+        running: what to say instead of the answer while the grid runs; the page then reloads itself.
+    """
     module: Any = template().module
-    return printable(str(module.page(report, figures.rendered_figures(report.answer))).lstrip())
+    return printable(str(module.page(report, figures.rendered_figures(report.answer), running)).lstrip())
 
 
 def tracked(report: Report) -> Result:

@@ -209,6 +209,10 @@ def test_what_is_not_handed_out_ahead(later):
     assert names_of(start_all(schedule, ahead=True)) == ["a"]
 
 
+def test_nothing_is_handed_out_ahead_if_there_are_pauses():
+    assert names_of(start_all(Schedule([work("a"), work("b")], [BOX], pauses=True), ahead=True)) == ["a"]
+
+
 @pytest.mark.parametrize("arrives", [True, False])
 def test_a_device_whose_node_is_awaited(arrives):
     more = iter([[work("more")]])

@@ -15,11 +15,27 @@ STATUSES = {"oom": "out of memory", "timeout": "timed out", "killed": "stopped",
 """Words for the ends of runs; the others are words already."""
 
 
-def status_sentences(answer: Answer) -> list[str]:
-    """Sentences before the answer: smoke run, generated data, stopped or incomplete grid."""
+def running_sentence(answer: Answer, made: str, may_end_earlier: bool, write_s: float) -> str:
+    """How far a running grid is.
+
+    Args:
+        made: the time of the report, as in `Report.made`.
+        may_end_earlier: whether not all planned trials have to run.
+        write_s: how long it took to write the page before; 0 if there was none.
+    """
+    most = "at most " if may_end_earlier else ""
+    count = f"{answer.status.completed:,} of {most}{plural(answer.status.planned, 'trial')}"
+    cost = f", the time before in {seconds_text(write_s)}" if write_s else ""
+    return f"Running: {count} so far; the answer comes at the end. Written at {made[11:19]} UTC{cost}."
+
+
+def status_sentences(answer: Answer, running: str = "") -> list[str]:
+    """Sentences before the answer: smoke run, generated data, running, stopped or incomplete grid."""
     status, sentences = answer.status, ["Smoke run: its numbers are not results."] if is_smoke(answer.grid) else []
     sentences += [f"Part of the grid: {status.part}."] if status.part else []
-    if status.completed < status.planned:
+    if running:
+        sentences.append(running)
+    elif status.completed < status.planned:
         ends = ", ".join(_ending_text(answer, name, count) for name, count in status.endings.items() if count)
         counts = f"{status.completed:,} of {plural(status.planned, 'run')} completed" + (f"; {ends}" if ends else "")
         # After a failure, the end of the output says what to do.
@@ -27,7 +43,9 @@ def status_sentences(answer: Answer) -> list[str]:
         again = " Run the same command again to continue." if status.is_own else ""
         sentences.append(f"Not finished: {counts}.{again}" if goes_on else f"Incomplete: {counts}.")
     sentences += [f"{text}." for text in status.repeats]
-    if answer.means and not any(mean.is_reached for mean in answer.means):
+    if running:
+        pass  # the target may be reached later
+    elif answer.means and not any(mean.is_reached for mean in answer.means):
         sentences.append(f"No mean reaches {target_text(answer.target)}." if answer.target else "")
     elif answer.target and not answer.means and status.completed and not is_reached(answer.configurations):
         sentences.append(f"No run reached {target_text(answer.target)}.")
