@@ -205,6 +205,7 @@ class Grid:
             rate=cost_summary(measured.rates, measured.rounding(TIME)),
             run_parts_s={name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in parts},
             total_s=total_s,
+            total_is_training=bool(runs) and all(run.total_s is None for run in runs),
             quality=summary,
             metrics={name: fmean(sample.value for sample in samples) for name, samples in measured.qualities.items()},
             hardware=hardware_text(content.device),

@@ -233,6 +233,7 @@ class Configuration:
         run_parts_s: mean seconds of each section of a whole run's process: `data`, `build`, `compile`, `train`, …
         total_s, total_price: wall time and price of a whole run, or of its training if that is all that is known,
             median over runs; None if unknown.
+        total_is_training: whether they are of the training alone.
         ratio: speed relative to the reference; None for a reference, or if they cannot be compared.
         quality, metrics: the metric of quality and every metric after training, means over runs.
         quality_difference: quality minus that of the reference.
@@ -267,6 +268,7 @@ class Configuration:
     rate: Summary | None = None
     run_parts_s: Mapping[str, float] = field(default_factory=dict)
     total_s: float | None = None
+    total_is_training: bool = False
     ratio: Ratio | None = None
     quality: Summary | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)

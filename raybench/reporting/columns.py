@@ -80,6 +80,9 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     prefix, (priced, more) = "to_target." if reaches else "", price_unit(answer)
     per, per_more = (f" to {goal}" if reaches else f"/{_short(one.label)}" for one in (unit, priced))
     per_more = f"/{_short(priced.label)}{per_more}" if reaches and more > 1 else per_more
+    # Who has named prices decides by them.
+    has_prices = any(at(row, f"{prefix}price") for row in shown)
+    rate_drop = 1 if unit.has_rate else 6 if reaches else 3 if has_prices else 1
     goal_s, unit_s = (column_unit(at(row, f"{path}.value") for row in shown) for path in (EXPECTED, "seconds"))
 
     def column(
@@ -91,13 +94,13 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
 
     quality = partial(metric_text, metric, decimals=quality_decimals(answer))
     columns = [
-        column("#", "rank", str, drop=1),
+        column("#", "rank", str, drop=3 if has_prices else 1),
         Column("configuration", [row.label or answer.workload for row in shown], kind=LABEL),
         *(column(axis_label(axis), f"axes.{axis}", _axis_value, right=False, kind=AXIS) for axis in answer.axes),
         column(f"to {goal}, {goal_s.name}", EXPECTED, size=goal_s.seconds, drop=3),
         column("reached", "to_target", lambda to: f"{to.reached}/{to.tried}" if to.tried else NOTHING, drop=1),
         _ratios(f"speed to {goal}", shown, "to_target.ratio"),
-        column(f"{unit.counted}/s", "rate.value", rate_number, drop=1 if unit.has_rate or not reaches else 6),
+        column(f"{unit.counted}/s", "rate.value", rate_number, drop=rate_drop),
         *([] if unit.has_rate else [column(f"{unit_s.name}/{unit.label}", "seconds", size=unit_s.seconds, drop=6)]),
         # Tokens/s and MFU are what language models are compared by.
         column("MFU", "mfu.share.value", percent, drop=2 if unit.has_rate else 4),
@@ -108,7 +111,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         Column(
             f"{currency}{per_more}",
             column_texts([at(row, f"{prefix}price") for row in shown], 1 / more, with_ends=True),
-            drop=2,
+            drop=2 if reaches else 1,
             right=True,
         ),
         *_of_runs(answer, shown),
@@ -156,8 +159,9 @@ def _of_runs(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
     """Return the prices of a run, which is to the target if there is one, and of a month."""
     prices, currency = [run_costs(row)[1] for row in shown], currency_sign(answer)
     times = answer.runs_per_month or 0.0
-    heads = [(f"{currency}/run", 1.0)] * (not is_reached(shown) and answer.unit.name != "run")
-    heads += [(f"{currency}/month ({times:,.0f} runs)", times)] * bool(times)
+    run = "training" if any(row.total_is_training for row in shown) else "run"
+    heads = [(f"{currency}/{run}", 1.0)] * (not is_reached(shown) and answer.unit.name != "run")
+    heads += [(f"{currency}/month ({times:,.0f} {run}s)", times)] * bool(times)
     return [
         Column(head, column_texts([price and price * n for price in prices]), drop=7, right=True) for head, n in heads
     ]

@@ -157,9 +157,11 @@ def test_a_deadline_and_a_sum_pick_one(report, options, first):
 
 def test_without_a_target_the_whole_run_counts(report):
     text, data = report(*cloud(), options=["--deadline", "3h", "--runs-per-month", "40"])
-    assert text.startswith("v3, the cheapest of 2 within 3 h: 179 min and $26.80 for a run; 3 of 3 runs within.")
+    assert text.startswith(
+        "v3, the cheapest of 2 within 3 h: 179 min and $26.80 for the training of a run; 3 of 3 runs within."
+    )
     assert data["configurations"][0]["total_price"] == pytest.approx(4.5 * 4.95, rel=0.01)
-    assert "$/month (40 runs)" in text and f"{40 * 9 * 2.98:,.0f}"[:3] in text
+    assert "$/month (40 trainings)" in text and f"{40 * 9 * 2.98:,.0f}"[:3] in text
 
 
 @pytest.mark.parametrize(

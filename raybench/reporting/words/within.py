@@ -14,11 +14,12 @@ def within_texts(answer: Answer) -> list[BestText]:
     """The choice within a deadline and what may be spent, for each workload."""
     limits = [duration_text(answer.deadline_s)] if answer.deadline_s is not None else []
     limits += [money_text(answer.spend_at_most, answer.currency)] if answer.spend_at_most is not None else []
-    limit, goal, texts = join_words(limits), to_target(answer, " for a run"), []
+    limit, texts = join_words(limits), []
     for choice in answer.within:
         place = f" on {choice.workload}" if choice.workload else ""
         row = answer.configurations[choice.nearest if choice.configuration is None else choice.configuration]
         seconds, price = run_costs(row)
+        goal = to_target(answer, f" for {'the training of ' if row.total_is_training else ''}a run")
         amounts = seconds_text(seconds or 0.0)
         amounts += f" and {rounded_money(price, answer.currency)}" if price is not None else ""
         name = name_of(answer, row.index, choice.workload)
