@@ -307,7 +307,8 @@ def one_grid(
         names = sorted(grid.name or "" for grid in grids)
         raise UsageError(f"{where}: results of {len(names)} grids; choose one with --grid: {', '.join(names)}")
     if not grids[0].runs:
-        raise UsageError(f"{where}: no trial in it yet")
+        damage = grids[0].history.warnings if grids[0].history else []
+        raise UsageError("\n".join([f"{where}: no trial in it yet", *damage]))
     return replace(grids[0], sources=named)
 
 

@@ -9,12 +9,15 @@ from pathlib import Path
 
 from raybench.errors import UsageError, nearest
 from raybench.reporting.columns import configuration_columns, effect_columns, rows
-from raybench.reporting.layout import AXIS, Column
+from raybench.reporting.layout import AXIS, Column, fitting
 from raybench.reporting.report import Report
 from raybench.reporting.words.best import best_texts
 from raybench.reporting.words.captions import table_caption
 from raybench.reporting.words.effects import effects_note, scaling_sentences
 from raybench.reporting.words.status import caution_text, mean_sentences, status_sentences, trust_sentence
+
+PAPER = 60
+"""Characters of a table that fit between the margins of a page."""
 
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
@@ -48,7 +51,8 @@ def as_latex(report: Report) -> str:
     answer = report.answer
     captions = [table_caption(answer), effects_note(answer)]
     parts = ["% needs \\usepackage{booktabs}", *map(_latex, _sentences(report)), ""]
-    for columns, caption in zip(reversed(_tables(report)), captions, strict=False):
+    tables = [fitting(columns, PAPER) for columns in reversed(_tables(report))]
+    for columns, caption in zip(tables, captions, strict=False):
         names = " & ".join(_latex(column.head) for column in columns)
         lines = [
             " & ".join(map(_latex, row)) + r" \\" for row in zip(*(column.texts for column in columns), strict=True)

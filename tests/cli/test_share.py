@@ -61,6 +61,7 @@ def test_tables_have_the_numbers_of_the_report(raybench, tmp_path):
         assert f"{100 * each['quality']['value']:.2f}%" in markdown
         assert f"{100 * each['quality']['value']:.2f}\\%" in latex
     assert latex.count("{") == latex.count("}") and "−" not in latex
+    assert "limited by" in markdown and "limited by" not in latex, "it would not fit a page"
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert {line.count(" | ") for line in rows[-4:]} == {rows[-6].count(" | ")}
     assert raybench("report", "quickstart", *RESULTS, "--table", "-").out == markdown
