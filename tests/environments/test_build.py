@@ -78,8 +78,8 @@ def test_recipe_is_the_extra_of_its_name(name, monkeypatch):
     monkeypatch.undo()
     recipe = RECIPES[name]
     assert list(recipe.extra) == PYPROJECT["optional-dependencies"][name]
-    assert recipe.requirements == recipe.extra + environments.recipes.TRIALS
-    assert set(environments.recipes.TRIALS) <= set(PYPROJECT["dependencies"])
+    assert recipe.requirements == recipe.extra + environments.recipes.NEEDED_BY_TRIALS
+    assert set(environments.recipes.NEEDED_BY_TRIALS) <= set(PYPROJECT["dependencies"])
 
 
 def test_unknown_name():
