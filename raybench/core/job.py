@@ -171,9 +171,14 @@ class Job:
         return Budget(**self.cell.budget) if self.cell.budget else None
 
     @property
+    def is_command(self) -> bool:
+        """Whether it runs a command of the user, and not a check."""
+        return self.cell.workload.form == COMMAND and not self.check
+
+    @property
     def preloaded(self) -> str:
         """The framework that its process has loaded before; none for a command, whose programs load their own."""
-        return "none" if self.cell.workload.form == COMMAND and not self.check else self.cell.framework
+        return "none" if self.is_command else self.cell.framework
 
     def to_json(self) -> dict[str, Any]:
         """The job as plain values."""

@@ -19,7 +19,6 @@ from typing import Any
 import psutil
 
 from raybench.core import events
-from raybench.core.cell import COMMAND
 from raybench.core.events import OUTPUT, Event
 from raybench.core.job import Job
 from raybench.core.memory import oom_kills, size
@@ -170,7 +169,7 @@ class ForkServer:
         oom_count = oom_kills()
         pid, ended, code, peak = 0, False, None, None
         # Commands and ranks are ended by the trial's own process, which then reports that.
-        has_others = job.cell.workload.form == COMMAND or ranks_of(job) > 1
+        has_others = job.is_command or ranks_of(job) > 1
         grace_s = 2 * TERMINATION_SECONDS if has_others else 0.0
         deadline = start_s + job.timeout + grace_s if job.timeout else math.inf
         try:
@@ -215,7 +214,7 @@ class ForkServer:
             if time.monotonic() >= self._check_at_s:
                 if pid and job.memory_limit:
                     _check_memory(self._process.pid, job.memory_limit)
-                if job.cell.workload.form != COMMAND:  # whose own process does it
+                if not job.is_command:  # whose own process does it
                     cut_output(Path(job.folder))
                 self._check_at_s = time.monotonic() + CHECK_S
             try:

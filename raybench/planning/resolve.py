@@ -14,7 +14,6 @@ from raybench.config import DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.config.prices import Price
 from raybench.core.cell import (
-    COMMAND,
     Cell,
     CellDevice,
     CellEngine,
@@ -301,7 +300,7 @@ class Resolver:
     def _work_budget(self, resolved: Mapping[str, Any]) -> dict[str, Any]:
         assert self._spec.budget
         ((unit, amount),) = self._spec.budget.amount.items()
-        if self._info.form == COMMAND:
+        if not self._info.counts_work:
             raise self._spec.error("budget", f"of {unit} needs a training that counts them while it runs; set `epochs`")
         if unit != "flops":
             return {"work": amount, "unit": unit}

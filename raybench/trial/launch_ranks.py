@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from raybench.core import events, memory
-from raybench.core.cell import COMMAND, FUNCTION
+from raybench.core.cell import FUNCTION
 from raybench.core.events import OUTPUT, Event
 from raybench.core.job import Job
 from raybench.core.ports import free_port
@@ -53,9 +53,8 @@ Fail = Callable[[str, Mapping[str, Any]], Event]  # makes the end event of a tri
 
 def ranks_of(job: Job) -> int:
     """Number of processes on all nodes that do a job together; those of a command are its own."""
-    cell = job.cell
-    is_ranked = (job.check or cell.workload.form != COMMAND) and FRAMEWORKS[cell.framework].has_ranks
-    return cell.device.world_size if is_ranked else 1
+    is_ranked = not job.is_command and FRAMEWORKS[job.cell.framework].has_ranks
+    return job.cell.device.world_size if is_ranked else 1
 
 
 def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) -> None:

@@ -10,7 +10,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from raybench.core.cell import COMMAND
 from raybench.core.job import Job
 from raybench.core.rank import current_rank
 from raybench.core.version import __version__
@@ -32,7 +31,7 @@ def open_assigned(job: Job) -> Device:
     threads = max(1, planned.threads // rank.local_count)
     own_loop = job.cell.has_own_loop
     assignment = Assignment(rank.share(job.cores), job.visible, threads, devices, own_loop, rank.local_number)
-    if job.cell.workload.form == COMMAND and not job.check:
+    if job.is_command:
         device: Device = open_for_program(planned.kind, replace(assignment, threads=max(1, threads // devices)))
     else:
         device = open_device(planned.kind, job.cell.framework, assignment)
@@ -88,8 +87,7 @@ def _distributions(modules: Iterable[str]) -> list[str]:
 
 def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
     """Runtime conditions of all ranks together, if there are several; the device reports only those of this rank."""
-    is_command = job.cell.workload.form == COMMAND
-    count = job.cell.device.world_size if is_command else current_rank().count
+    count = job.cell.device.world_size if job.is_command else current_rank().count
     if count == 1:
         return {}
     threads = device.runtime_conditions()["threads"]

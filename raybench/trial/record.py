@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core import events, memory
-from raybench.core.cell import COMMAND
 from raybench.core.events import ERROR, Event, events_file, to_line
 from raybench.core.files import append_to
 from raybench.core.job import Job
@@ -72,10 +71,8 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         append_event(Path(job.folder), event)
         send(shortened(event))
 
-    if job.check:
-        work = partial(check, job)
-    else:
-        work = partial(run_command if job.cell.workload.form == COMMAND else run, job, ledger=ledger)
+    train = run_command if job.is_command else run
+    work = partial(check, job) if job.check else partial(train, job, ledger=ledger)
 
     def fail(status: str, error: Mapping[str, Any]) -> Event:
         return end_event(job, status, error, ledger.close()[1], ledger.loading_s)

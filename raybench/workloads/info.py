@@ -75,6 +75,7 @@ class WorkloadInfo(ABC):
         divides_batch: whether raybench divides each batch into replicas.
         output: how a trial calls its folder for what it writes; empty if it writes nothing.
         guesses_metrics: whether metrics are recognized in its output.
+        counts_work: whether its work is counted while it runs, so that a budget can be of it.
         program: the program that has to be installed; empty if it is not known.
         first_metric: the metric of quality, unless the grid names one; empty if it is not known.
         unshrunk: settings that a smoke run leaves as they are.
@@ -99,6 +100,7 @@ class WorkloadInfo(ABC):
     divides_batch: ClassVar[bool] = False
     output: ClassVar[str] = ""
     guesses_metrics = False
+    counts_work = True
     program = first_metric = ""
     unshrunk: ClassVar[Set[str]] = frozenset()
 
@@ -448,6 +450,7 @@ class CommandInfo(LoopInfo):
     """A program of the user, with its arguments."""
 
     form, noun, output = COMMAND, "command", "{output_dir}"
+    counts_work = False
     settings = PASSED
 
     command: Command = field(default_factory=lambda: Command(()))

@@ -61,39 +61,18 @@ def test_published_workloads_on_real_data(workload, framework, compared, real_da
     assert differing(found) == set(), found
 
 
-DROP = "(),\n            layers.Drop"
-CHANGES = [
-    ("return 2 * tf.nn", "return 3 * tf.nn", {"first loss", "updates"}),
-    ("MOMENTUM = 0.9", "MOMENTUM = 0.99", {"trained"}),
-    ("EPSILON = 1e-3", "EPSILON = 1e-5", {"outputs"}),
-    ("PAD = (0, 1, 0, 1)", "PAD = (1, 0, 1, 0)", {"outputs", "first loss"}),
-    (f"layers.ReLU{DROP}", f"layers.ELU{DROP}", {"outputs", "first loss"}),
-]
-
-
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize(
-    ("line", "instead", "differ"),
-    [CHANGES[0], *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in CHANGES[1:])],
-)
-def test_models_that_are_not_the_same(compared, tmp_path, line, instead, differ):
+def test_models_that_are_not_the_same(compared, tmp_path):
     text = (WORKLOADS / "two_models.py").read_text()
-    assert line in text
-    (tmp_path / "mine.py").write_text(text.replace(line, instead))
-    assert differ <= differing(compared(f"{tmp_path}/mine.py:small", "tensorflow"))
+    assert "return 2 * tf.nn" in text
+    (tmp_path / "mine.py").write_text(text.replace("return 2 * tf.nn", "return 3 * tf.nn"))
+    assert {"first loss", "updates"} <= differing(compared(f"{tmp_path}/mine.py:small", "tensorflow"))
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"nesterov": False},
-        *(pytest.param(wrong, marks=pytest.mark.exhaustive) for wrong in ({"momentum": 0.0}, {"weight_decay": 0.0})),
-    ],
-)
-def test_engines_that_do_not_take_the_same_steps(wrong, compared):
+def test_engines_that_do_not_take_the_same_steps(compared):
     """Also at a hundredth of the rate another rule for a step is seen."""
-    found = compared("digits_cnn", "tensorflow", wrong=wrong, batch_size=32)
+    found = compared("digits_cnn", "tensorflow", wrong={"nesterov": False}, batch_size=32)
     assert "updates" in differing(found, updates=1e-3), found

@@ -16,10 +16,11 @@ from support.processes import all_gone
 
 from raybench.core.events import OUTPUT, events_file
 from raybench.core.job import Job, Target
-from raybench.core.rank import Rank
+from raybench.core.rank import Rank, set_rank
 from raybench.core.settings import DEFAULTS
 from raybench.devices.host import model_name, usable_cores
 from raybench.execution.inline import run_job
+from raybench.trial.journal import TrialJournal
 from raybench.workloads import read_workload
 
 
@@ -224,6 +225,15 @@ def test_ranks_of_two_nodes(tmp_path, ends, said):
     command = [sys.executable, "-c", NODES, str(tmp_path), ends]
     done = subprocess.run(command, start_new_session=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines() == said, done.stderr
+
+
+@pytest.mark.parametrize("decision", [True, False])
+def test_rank_0_decides_when_training_ends(decision):
+    set_rank(Rank(1, 2, meet=lambda value: decision))
+    try:
+        assert TrialJournal(None, None, None, None, []).decide(1, not decision) is decision
+    finally:
+        set_rank(Rank())
 
 
 def test_ranks_share_the_cores():
