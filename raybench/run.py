@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raybench import datasets
-from raybench.analysis.compare import Limits
+from raybench.analysis.versions import Limits
 from raybench.config import GridSpec
 from raybench.core.options import NO_STORE, GridOptions
 from raybench.core.settings import LARGEST

@@ -14,8 +14,9 @@ from threading import Thread
 from typing import Any
 from uuid import uuid4
 
-from raybench.analysis.compare import Limits, check_logged, is_decided
+from raybench.analysis.compare import check_logged, is_decided
 from raybench.analysis.until import needed_repeats, progress_of
+from raybench.analysis.versions import Limits
 from raybench.checks.pretrial import PretrialChecks, describe, is_timed
 from raybench.config.values import seconds_of
 from raybench.core import events

@@ -47,7 +47,8 @@ from raybench.core.text import error_line
 from raybench.datasets import is_synthetic
 from raybench.devices import hardware_text
 from raybench.results.grid_request import GridRequest, PlannedCell
-from raybench.results.run_table import REPORTED, Run, main_metric, price_of, seconds_in, training_s
+from raybench.results.metrics import main_metric
+from raybench.results.run_table import REPORTED, Run, price_of, seconds_in, training_s
 
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
@@ -244,14 +245,8 @@ class Grid:
         if not limits or any(map(others_load, runs)):
             return {}
         (cause, _), *_ = Counter(limit.bottleneck for limit in limits).most_common(1)
-        return (
-            {}
-            if not cause
-            else {
-                "limited_by": cause,
-                "limited_share": median(limit.share for limit in limits if limit.bottleneck == cause),
-            }
-        )
+        share = median(limit.share for limit in limits if limit.bottleneck == cause)
+        return {"limited_by": cause, "limited_share": share} if cause else {}
 
     def _run(self, run: Run, cell: Measured) -> RunResult:
         to_target_s = training_s(run.epochs_to(self.target))

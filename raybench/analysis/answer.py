@@ -18,11 +18,8 @@ from typing import Any
 from raybench.core.job import Target
 from raybench.results.utilization import FlopsAndPeak
 
-LARGE_DIFFERENCE = 1.1
-"""Without an interval, a ratio beyond this is taken as a difference."""
-
-EQUAL_RATIO = 1.05
-"""Ratios that are shown to be within this factor of 1 are equal."""
+LARGE_DIFFERENCE = 1.1  # without an interval, a ratio beyond this is taken as a difference
+EQUAL_RATIO = 1.05  # ratios that are shown to be within this factor of 1 are equal
 
 
 @dataclass(frozen=True)

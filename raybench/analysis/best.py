@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from statistics import fmean
 
 from raybench.analysis.answer import LARGE_DIFFERENCE, Best, BestOfDevice, Criterion, Difference, Ratio, Verdict
@@ -15,6 +16,8 @@ from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, qual
 from raybench.analysis.targets import expected, target_ratio
 from raybench.core.text import format_value
 from raybench.results.run_table import price_of
+
+MOST_NEAREST = 20  # with how many of those nearest to the best another is compared: all pairs of 1,000 take a minute
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,8 @@ def _best_by(
         if not comparison or comparison.is_significant or not (comparison.has_interval or is_near):
             continue
         # If machines differ, the first may not be shown to be better, but one on the same machines is.
-        betters = (scale.compare(configurations[better], configurations[index]) for better in near)
+        nearest = islice(near, MOST_NEAREST)
+        betters = (scale.compare(configurations[better], configurations[index]) for better in nearest)
         if comparison.is_equal or not any(
             isinstance(comparison, Ratio) and comparison.is_better for comparison in betters
         ):

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-ALPHA = 0.05
-"""Probability that a 95% interval misses the true value."""
+ALPHA = 0.05  # probability that a 95% interval misses the true value
 
 POOLED_ALPHA = 0.02
 """The same with a pooled variance, to make up for unequal noise and for what a device does in a repeat."""
@@ -31,14 +30,12 @@ NOISIER = 0.01
 MOST_DF_OF_TWO = 4
 """Most degrees of freedom of an effect with 2 repeats: with 9, 93.6% are covered if a device's speed varies by 2%."""
 
-OPPOSITE_ALPHA = 0.1
-"""Level at which sets with effects of both signs have no mean."""
+OPPOSITE_ALPHA = 0.1  # level at which sets with effects of both signs have no mean
 
 LEAST_OPPOSITE = math.log(1.1)
 """With one run each, sets contradict one another if one is this much above and one this much below 0, in logs."""
 
-MOST_REPEATS = 999
-"""More repeats than this are not proposed."""
+MOST_REPEATS = 999  # more repeats than this are not proposed
 
 Key = TypeVar("Key")
 
@@ -407,8 +404,7 @@ def _by_host(side: Sequence[Sample]) -> dict[str, list[float]]:
     return hosts
 
 
-Pair = tuple[Sequence[Sample], Sequence[Sample]]
-"""The runs of a configuration and of the one that it is compared with."""
+Pair = tuple[Sequence[Sample], Sequence[Sample]]  # the runs of a configuration and of the one that it is compared with
 
 
 @dataclass(frozen=True)

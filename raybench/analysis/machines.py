@@ -34,18 +34,12 @@ class Prior(NamedTuple):
 SAME_SOFTWARE, ANY_SOFTWARE = Prior(0.009, 7), Prior(0.023, 23)
 """Of machines with the same software, and with that of different owners (MLPerf Training v5.0 and v5.1)."""
 
-NO_MACHINE = Prior(0.0, math.inf)
-"""If the machine cancels, or does not matter, as for quality."""
-
-LEVEL = 0.10
-"""Level of the test that the machines of a grid differ more than the prior knows."""
+NO_MACHINE = Prior(0.0, math.inf)  # if the machine cancels, or does not matter, as for quality
+LEVEL = 0.10  # level of the test that the machines of a grid differ more than the prior knows
 
 
-PAUSE_S = 1800.0
-"""Seconds without a run on a machine after which a new session begins."""
-
-LEAST_CHANGE = 0.02
-"""Difference between sessions that is worth a caution: machines of one model differ by as much."""
+PAUSE_S = 1800.0  # seconds without a run on a machine after which a new session begins
+LEAST_CHANGE = 0.02  # difference between sessions that is worth a caution: machines of one model differ by as much
 
 
 class Spread(NamedTuple):

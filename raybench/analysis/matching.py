@@ -11,8 +11,7 @@ from raybench.analysis.measured import Measured
 from raybench.core.settings import short_name
 from raybench.core.text import format_value
 
-JOB_AXES = ("workload", "data_set")
-"""Axes between whose values nothing is compared."""
+JOB_AXES = ("workload", "data_set")  # axes between whose values nothing is compared
 
 FIRST_AXES = ("device", "count", "framework", "batch_size", "weight_decay")
 """The order of axes; the answer compares the values of the first that varies."""
@@ -20,8 +19,7 @@ FIRST_AXES = ("device", "count", "framework", "batch_size", "weight_decay")
 PROCESSES = re.compile(r"n_?proc(_per_node|esses)?|processes|world_size|gpus|ranks|n?nodes")
 """Names of parameters that are numbers of processes."""
 
-CORES = re.compile(r"threads|cpus|cores")
-"""Names of axes that are numbers of cores or threads."""
+CORES = re.compile(r"threads|cpus|cores")  # names of axes that are numbers of cores or threads
 
 
 def amount(axis: str, value: Any) -> float | None:

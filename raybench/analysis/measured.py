@@ -33,8 +33,7 @@ Configurations with different batch sizes leave out different incomplete last ba
 
 MINUTE, HOUR = 60, 3600
 
-DIGITS = 100
-"""Least number of steps in a time that was given in minutes or hours."""
+DIGITS = 100  # least number of steps in a time that was given in minutes or hours
 
 TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
     "time per unit",
@@ -47,8 +46,7 @@ TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
 NO_SOFTWARE = {"python", "raybench", "ray", "commit", "name", "machine_id", "boot", "pid"}
 """What is recorded with the versions of a run and its host, and does not change the speed of its device."""
 
-FLOAT32_DIGITS = 6
-"""Decimal digits that every 32-bit number keeps."""
+FLOAT32_DIGITS = 6  # decimal digits that every 32-bit number keeps
 
 EXAMPLES = Unit("examples", 1_000, "examples")
 
@@ -206,8 +204,7 @@ class Machines:
         self.spreads: dict[Any, Any] = {}
 
 
-Pairs = Sequence[tuple[Measured, Measured]]
-"""Configurations, each with the one that it is compared with."""
+Pairs = Sequence[tuple[Measured, Measured]]  # configurations, each with the one that it is compared with
 
 
 def with_candidates(configurations: Sequence[Measured]) -> list[Measured]:
@@ -375,8 +372,7 @@ def as_fraction(target: Target | None) -> Target | None:
     return replace(target, at_least=least, at_most=most)
 
 
-Source = tuple[Sequence[Run], GridRequest]
-"""The attempts of a grid, and its request."""
+Source = tuple[Sequence[Run], GridRequest]  # the attempts of a grid, and its request
 
 
 def as_one_grid(axis: str, sources: Iterable[tuple[str, Source]]) -> Source:

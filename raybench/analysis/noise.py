@@ -12,16 +12,11 @@ from raybench.analysis.measured import TIME, Measured, measure_all
 from raybench.results.grid_request import latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
-from raybench.results.run_table import quality_metrics
+from raybench.results.metrics import quality_metrics
 
-REPEATS = (3, 5, 10, 20)
-"""Numbers of repeats for which the smallest detectable difference is printed."""
-
-POWER = 0.8
-"""Power: the share of comparisons that detect a difference of the printed size."""
-
-LEAST_RUNS = 3
-"""Fewest runs that show noise."""
+REPEATS = (3, 5, 10, 20)  # numbers of repeats for which the smallest detectable difference is printed
+POWER = 0.8  # power: the share of comparisons that detect a difference of the printed size
+LEAST_RUNS = 3  # fewest runs that show noise
 
 
 @dataclass(frozen=True)

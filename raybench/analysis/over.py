@@ -28,11 +28,8 @@ from raybench.results.executions import MILLISECONDS, as_name
 from raybench.results.grid_request import GridRequest
 from raybench.results.history import GridHistory
 
-LOOK_ALPHA = 2.5e-4
-"""Level of each look for a change; of several configurations divided by their number."""
-
-BEGAN = "began"
-"""The axis of the executions: when each began."""
+LOOK_ALPHA = 2.5e-4  # level of each look for a change; of several configurations divided by their number
+BEGAN = "began"  # the axis of the executions: when each began
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,10 @@ from raybench.analysis.findings.slow_start import CHANGE, slow_start
 from raybench.analysis.intervals import f_probability
 from raybench.results.run_table import Run
 
-SEPARATE = 0.9
-"""Least share of the pairs of an epoch of each half in which the same half is slower."""
-
-LEAST_EPOCHS = 4
-"""Fewest steady epochs of which halves are compared."""
-
-ALPHA = 0.01
-"""Level of the rank test."""
-
-SHIFT = 0.01
-"""Least difference of the mean and the median of epochs that matters."""
+SEPARATE = 0.9  # least share of the pairs of an epoch of each half in which the same half is slower
+LEAST_EPOCHS = 4  # fewest steady epochs of which halves are compared
+ALPHA = 0.01  # level of the rank test
+SHIFT = 0.01  # least difference of the mean and the median of epochs that matters
 
 Rates = tuple[float, float]
 """Seconds per unit of work early and late in training or, if it does not just change once, the least and the most."""

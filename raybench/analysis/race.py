@@ -18,7 +18,8 @@ from raybench.analysis.measured import Measured, measure_all
 from raybench.analysis.ratios import is_accuracy, quality_difference
 from raybench.core.repeats import RepeatRule
 from raybench.results.grid_request import GridRequest
-from raybench.results.run_table import Run, main_metric
+from raybench.results.metrics import main_metric
+from raybench.results.run_table import Run
 
 WORSE = {
     Criterion.FASTEST: "slower",

@@ -13,8 +13,7 @@ from raybench.analysis.measured import TIME, Measured, Pairs
 
 AnySummary = TypeVar("AnySummary", bound=Summary)
 
-ACCURACY_MARGIN = 0.01
-"""Equivalence margin of accuracies: one point."""
+ACCURACY_MARGIN = 0.01  # equivalence margin of accuracies: one point
 
 
 def is_accuracy(metric: str) -> bool:

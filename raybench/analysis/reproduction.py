@@ -17,7 +17,8 @@ from raybench.core.status import TrialStatus
 from raybench.results.folder import known_id
 from raybench.results.grid_request import GridRequest
 from raybench.results.history import GridHistory
-from raybench.results.run_table import Run, main_metric
+from raybench.results.metrics import main_metric
+from raybench.results.run_table import Run
 
 IMPORTED, HERE = "imported", "here"
 

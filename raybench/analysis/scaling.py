@@ -15,11 +15,8 @@ from raybench.core.settings import short_name
 from raybench.devices import KINDS
 from raybench.results.run_table import Run
 
-LEAST_AMOUNTS = 3
-"""Fewest amounts that show whether times follow Amdahl's law."""
-
-LARGEST_MISFIT = 0.05
-"""Largest deviation of a time from Amdahl's law with which its serial share is stated."""
+LEAST_AMOUNTS = 3  # fewest amounts that show whether times follow Amdahl's law
+LARGEST_MISFIT = 0.05  # largest deviation of a time from Amdahl's law with which its serial share is stated
 
 NOUNS = {"threads": "thread", "cpus": "core", "cores": "core", "gpus": "GPU", "nodes": "node", "nnodes": "node"}
 """What axes count, besides `count`; others count processes."""

@@ -33,8 +33,7 @@ from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
 
-LARGE_CHANGE = 1.1
-"""Factor by which a ratio may be wrong without a mark."""
+LARGE_CHANGE = 1.1  # factor by which a ratio may be wrong without a mark
 
 DECIDED_BY = {"quality": {Criterion.QUALITY, Criterion.FIRST_TO_TARGET}, "energy": {Criterion.LEAST_ENERGY}}
 """Criteria of the best that a caution about the quality or the energy could change."""

@@ -27,8 +27,7 @@ from raybench.errors import ExecutionError
 from raybench.results.datasheets import MEASURED
 from raybench.results.run_table import Run
 
-FILE = "measured.jsonl"
-"""The measurements of a results folder, one on a line."""
+FILE = "measured.jsonl"  # the measurements of a results folder, one on a line
 
 USUAL = 0.05
 """Largest part below the median of other machines that is normal: machines of one model differ by about 1 to 4%."""

@@ -16,7 +16,7 @@ from raybench.core.options import GridOptions, ReportOptions
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from raybench.analysis.compare import Comparison, Limits
+    from raybench.analysis.versions import Comparison, Limits
 
     Files = Mapping[Path | None, Callable[[Comparison], str]]
 
@@ -144,7 +144,8 @@ def command(
     apply only with it.
     """
     from raybench.analysis.analyze import Grid
-    from raybench.analysis.compare import Limits, as_versions, compare
+    from raybench.analysis.compare import as_versions, compare
+    from raybench.analysis.versions import Limits
     from raybench.reporting.build import one_grid
     from raybench.reporting.comparison import as_json, as_markdown
     from raybench.results.grid_request import request_of_runs

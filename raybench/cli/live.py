@@ -44,7 +44,8 @@ from raybench.reporting.words.numbers import rate_number, seconds_text
 from raybench.reporting.words.quality import metric_name, metric_text
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
-from raybench.results.run_table import latest, main_metric
+from raybench.results.metrics import main_metric
+from raybench.results.run_table import latest
 
 MAX_ERROR_CHARS = 300  # of an error in one line
 MAX_COMPARISONS = 6  # whose certainty is shown after a repeat

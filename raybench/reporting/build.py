@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
-from raybench.analysis.compare import Limits, compare
+from raybench.analysis.compare import compare
 from raybench.analysis.measured import as_one_grid, counted_units
 from raybench.analysis.trade_off import choices
+from raybench.analysis.versions import Limits
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.events import now
 from raybench.core.job import Target
@@ -34,7 +35,6 @@ from raybench.sources import GridSource, load_grids
 from raybench.tracking.store import is_store
 
 if TYPE_CHECKING:
-    from raybench.config.prices import PriceList
     from raybench.results.executions import Execution
     from raybench.results.history import GridHistory
 
@@ -44,8 +44,7 @@ _TARGET = re.compile(
 )
 
 
-HTML = "report.html"
-"""The name of the report's page in the folder of a grid."""
+HTML = "report.html"  # the name of the report's page in the folder of a grid
 
 
 def load_libraries() -> None:
@@ -56,12 +55,8 @@ def load_libraries() -> None:
 def from_attempts(
     attempts: Iterable[Run],
     request: GridRequest,
-    baseline: Mapping[str, Any] | None = None,
+    options: ReportOptions | None = None,
     warnings: Iterable[str] = (),
-    prices: PriceList | None = None,
-    unit: str = "",
-    directions: Mapping[str, bool] | None = None,
-    weights: Mapping[str, float] | None = None,
     executions: Sequence[Execution] = (),
     sources: Sequence[str] = (),
 ) -> Report:
@@ -70,34 +65,32 @@ def from_attempts(
     Args:
         attempts: of the grid; those of other configurations are ignored.
         request: what was requested.
-        baseline: axes and values to compare with instead of the request's; a value may be written as text.
+        options: its baseline, prices, unit, directions of metrics and weights of workloads, instead of the request's.
         warnings: messages that are not results, such as results of checks.
-        prices: prices that replace those of the request.
-        unit: the unit of work instead of the request's.
-        directions: whether more of a metric is better, by name, besides what the request says.
-        weights: of workloads in a mean over several.
         executions: that made the attempts.
         sources: names of the files that the attempts are from.
 
     Raises:
         UsageError: no configuration has that baseline, or no run counts that unit.
     """
-    attempts, warnings = list(attempts), list(warnings)
+    attempts, warnings, options = list(attempts), list(warnings), options or ReportOptions()
     requested = {cell.cell_id for cell in request.cells}
-    if prices:
-        request, unused = prices.applied(request, attempts)
+    if options.prices:
+        from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
+
+        request, unused = PriceList.read(Path(options.prices), options.terms).applied(request, attempts)
         warnings += [unused] if unused else []
     units = counted_units(run for run in attempts if run.cell_id in requested)
-    if (chosen_unit := unit or request.unit) and chosen_unit not in units:
+    if (chosen_unit := options.unit or request.unit) and chosen_unit not in units:
         hint = nearest(chosen_unit, units) if units else "the trials count nothing"
         problem = f"unit: no run counts {chosen_unit}; {hint}"
-        if unit:
+        if options.unit:
             raise UsageError(problem)
         warnings += [problem] if units else []
-    known_directions = {**request.higher_is_better, **(directions or {})}
-    request = replace(request, unit=chosen_unit, higher_is_better=known_directions)
-    analyzed = Grid(attempts, request, _values(request, baseline or {}) or None)
-    answer = analyzed.answer(warnings, weights)
+    directions = {**request.higher_is_better, **options.directions}
+    request = replace(request, unit=chosen_unit, higher_is_better=directions)
+    analyzed = Grid(attempts, request, _values(request, _baseline_in(options.baseline)) or None)
+    answer = analyzed.answer(warnings, _weights(options.weights))
     if request.limits:
         try:
             decision = tuple(sentences(compare(analyzed, Limits.from_json(request.limits))))
@@ -112,15 +105,10 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     """Return the report of a grid that was loaded (`one_grid`).
 
     Args:
-        options: its baseline, prices, unit and directions of metrics.
+        options: those of `from_attempts`, and what is chosen of its runs.
         everything: whether to include every configuration with results, not only those of the latest request.
     """
     options = options or ReportOptions()
-    prices = None
-    if options.prices:
-        from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
-
-        prices = PriceList.read(Path(options.prices), options.terms)
     attempts = list(grid.runs)
     own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
     request = grid.request
@@ -137,19 +125,7 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         warnings.append(f"{runs} not shown; `raybench report {grid.name} --all` includes them")
     request, attempts = _changed(request, attempts, options)
     executions = grid.history.executions if grid.history else ()
-    baseline, weights = _baseline_in(options.baseline), _weights(options.weights)
-    report = from_attempts(
-        attempts,
-        request,
-        baseline,
-        warnings,
-        prices,
-        options.unit,
-        options.directions,
-        weights,
-        executions,
-        grid.sources,
-    )
+    report = from_attempts(attempts, request, options, warnings, executions, grid.sources)
     answer = replace(report.answer, runs_per_month=options.runs_per_month)
     if options.deadline or options.spend_at_most:
         from raybench.config.values import money_of, seconds_of  # with all of the grid file
@@ -158,10 +134,8 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         spend = money_of(options.spend_at_most, "--spend-at-most") if options.spend_at_most else None
         if spend and all(row.price_per_hour is None for row in answer.configurations):
             raise UsageError("spend_at_most: no configuration has a price; set `price_per_hour`, or use --prices")
-        choices_within = tuple(
-            choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend)
-        )
-        answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=choices_within)
+        within = choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend)
+        answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=tuple(within))
     report = replace(report, answer=answer)
     if grid.history and grid.is_folder:
         report = replace(report, reproduction=list(after(grid.history)))

@@ -16,8 +16,7 @@ from raybench.reporting.words.numbers import ratio_text
 from raybench.reporting.words.quality import difference_text, metric_name, quality_words
 from raybench.reporting.words.ratios import CRITERIA, ratio_words
 
-FALSE_ALARMS = 0.05
-"""Share of steps without any effect whose interval excludes that."""
+FALSE_ALARMS = 0.05  # share of steps without any effect whose interval excludes that
 
 
 def sentences(chains: Sequence[Chain]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,23 +22,14 @@ from raybench.reporting.words.numbers import column_texts, column_unit, rate_num
 from raybench.reporting.words.quality import difference_text, goal_text, metric_name, metric_text, quality_decimals
 from raybench.reporting.words.rows import currency_sign, is_reached, price_unit, speed_head
 from raybench.reporting.words.status import outcome_text
+from raybench.results.columns import at
 from raybench.results.run_table import REPORTED
 from raybench.results.utilization import OVERHEAD
 
-EXPECTED = "to_target.expected"
-"""The path of the time to the target."""
+EXPECTED = "to_target.expected"  # the path of the time to the target
 
 STANDARD = frozenset({"train/loss", "train/accuracy", "val/loss", "val/accuracy"})
 """Metrics without a column of their own, unless one is that of quality; curves show the loss."""
-
-
-def at(row: Any, path: str) -> Any:
-    """Return the value at a path of a row, such as `to_target.reached`; None if a part of it is missing or empty."""
-    if isinstance(row, Mapping):
-        return row.get(path)
-    name, _, rest = path.partition(".")
-    value = getattr(row, name, None)
-    return at(value, rest) if rest else None if value == "" else value
 
 
 def effect_columns(answer: Answer) -> list[Column]:

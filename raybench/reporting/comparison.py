@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raybench.analysis.compare import BUSY, BUSY_REASON, FEW_CONFIGURATIONS, Change, Comparison, Decision, Verdict
+from raybench.analysis.versions import BUSY, BUSY_REASON, FEW_CONFIGURATIONS, Change, Comparison, Decision, Verdict
 from raybench.core.cell import BASE
 from raybench.core.repeats import percent
 from raybench.core.text import names_text, plural

@@ -44,23 +44,15 @@ if TYPE_CHECKING:
     from raybench.analysis.over import OverTime
 
 
-WIDTH = 4.6
-"""Width of a figure in inches; on a phone, text of a wider one would be too small."""
-
-ROW = 0.27
-"""Height of a configuration's row in inches."""
-
-MAX_ROWS, MAX_CURVES = 20, 8
-"""Maximum number of configurations in a figure with rows, and of learning curves."""
-
-MAX_LABEL = 26
-"""Maximum number of characters of a label."""
+WIDTH = 4.6  # width of a figure in inches; on a phone, text of a wider one would be too small
+ROW = 0.27  # height of a configuration's row in inches
+MAX_ROWS, MAX_CURVES = 20, 8  # maximum number of configurations in a figure with rows, and of learning curves
+MAX_LABEL = 26  # maximum number of characters of a label
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#8a2be2", "#b8860b", "#7f7f7f")
 """Colors that are distinguishable with most kinds of color blindness, on light and on dark pages."""
 
-DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)))
-"""Line styles of curves with the same color."""
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)))  # line styles of curves with the same color
 
 INK, PAPER, LINE = "#010203", "#fdfeff", "#c8c9ca"
 """Text, background and grid lines; a page replaces them by its own colors, so that figures suit its dark mode."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from raybench.analysis.answer import Answer
 from raybench.analysis.findings.finding import Finding
 from raybench.core.text import format_value
-from raybench.reporting.columns import at
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column
 from raybench.results.epoch_table import EPOCHS, epoch_columns
 from raybench.results.run_table import REPORTED, TRIALS, Run, cell_row
@@ -19,98 +18,84 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 
-class AnswerColumn(NamedTuple):
-    """A column of a table of answers, with the path of its value in a row or its answer, by default its name."""
-
-    name: str
-    dtype: str
-    unit: str
-    meaning: str
-    path: str = ""
+def _column(name: str, dtype: str, unit: str, meaning: str, path: str = "") -> Column[Any]:
+    """A column with the path of its value in a row of an answer, by default its name."""
+    return Column(dtype, unit, meaning, path or name, name=name)
 
 
-Described = Iterable[AnswerColumn | Column[Any]]
-"""Columns with their types."""
-
-
-def _interval(name: str, unit: str, meaning: str, path: str = "") -> Iterator[AnswerColumn]:
+def _interval(name: str, unit: str, meaning: str, path: str = "") -> Iterator[Column[Any]]:
     """Yield the columns of a ratio, a difference or a summary and of the ends of its interval."""
     path, stem = path or name, f"{name}_" if name != "ratio" else ""
-    yield AnswerColumn(name, NUMBER, unit, meaning, f"{path}.value")
+    yield _column(name, NUMBER, unit, meaning, f"{path}.value")
     for side, end in (("lower", "low"), ("upper", "high")):
-        yield AnswerColumn(f"{stem}{end}", NUMBER, unit, f"{side} end of its 95% interval", f"{path}.{end}")
+        yield _column(f"{stem}{end}", NUMBER, unit, f"{side} end of its 95% interval", f"{path}.{end}")
 
 
-_GRID = AnswerColumn("grid", TEXT, "", "the grid's name", "answer.grid")
-_METRIC = AnswerColumn("metric", TEXT, "", "the metric of quality, such as val/accuracy", "answer.metric")
-_CAUTIONS = AnswerColumn("cautions", TEXT, "", "marks of the cautions that concern it, separated by commas")
+_GRID = _column("grid", TEXT, "", "the grid's name", "answer.grid")
+_METRIC = _column("metric", TEXT, "", "the metric of quality, such as val/accuracy", "answer.metric")
+_CAUTIONS = _column("cautions", TEXT, "", "marks of the cautions that concern it, separated by commas")
 
-TABLES: Mapping[str, Sequence[AnswerColumn]] = {
+TABLES: Mapping[str, Sequence[Column[Any]]] = {
     "comparison": (
         _GRID,
-        AnswerColumn("label", TEXT, "", "the configuration's values on the axes that vary"),
-        AnswerColumn("reference", TEXT, "", "the configuration it is compared with"),
-        AnswerColumn("rank", WHOLE, "", "by quality with a budget, else by time to the target, else by time; from 1"),
-        AnswerColumn("planned", WHOLE, "runs", "requested runs"),
-        AnswerColumn("completed", WHOLE, "runs", "completed runs, which all numbers are of"),
-        AnswerColumn("skip", TEXT, "", "the reason why it cannot run; missing if it can"),
-        AnswerColumn("unit", TEXT, "", "the unit of work of times, prices and energies", "answer.unit.label"),
+        _column("label", TEXT, "", "the configuration's values on the axes that vary"),
+        _column("reference", TEXT, "", "the configuration it is compared with"),
+        _column("rank", WHOLE, "", "by quality with a budget, else by time to the target, else by time; from 1"),
+        _column("planned", WHOLE, "runs", "requested runs"),
+        _column("completed", WHOLE, "runs", "completed runs, which all numbers are of"),
+        _column("skip", TEXT, "", "the reason why it cannot run; missing if it can"),
+        _column("unit", TEXT, "", "the unit of work of times, prices and energies", "answer.unit.label"),
         *_interval("time_s", "s", "steady time per unit, geometric mean over runs", "seconds"),
-        AnswerColumn("rate_unit", TEXT, "", "what `rate` counts, such as tokens", "answer.unit.counted"),
-        AnswerColumn("machines", WHOLE, "machines", "machines of its completed runs; 0 if not known"),
+        _column("rate_unit", TEXT, "", "what `rate` counts, such as tokens", "answer.unit.counted"),
+        _column("machines", WHOLE, "machines", "machines of its completed runs; 0 if not known"),
         *_interval("rate", "1/s", "what is counted per second, such as tokens; geometric mean"),
         *_interval("ratio", "ratio", "speed relative to the reference; above 1 is faster"),
         _METRIC,
         *_interval("quality", "", "the metric after training, mean over runs"),
         *_interval("quality_difference", "", "quality minus that of the reference"),
-        AnswerColumn("reached", WHOLE, "runs", "runs that reached the target", "to_target.reached"),
-        AnswerColumn("tried", WHOLE, "runs", "runs that tried to reach the target", "to_target.tried"),
-        AnswerColumn(
-            "to_target_s", NUMBER, "s", "expected time to the target, with restarts", "to_target.expected.value"
-        ),
+        _column("reached", WHOLE, "runs", "runs that reached the target", "to_target.reached"),
+        _column("tried", WHOLE, "runs", "runs that tried to reach the target", "to_target.tried"),
+        _column("to_target_s", NUMBER, "s", "expected time to the target, with restarts", "to_target.expected.value"),
         *_interval("to_target_ratio", "ratio", "speed to the target relative to the reference", "to_target.ratio"),
-        AnswerColumn("currency", TEXT, "", "of the prices, such as USD", "answer.currency"),
+        _column("currency", TEXT, "", "of the prices, such as USD", "answer.currency"),
         *_interval("price", "currency", "price of a unit of work"),
-        AnswerColumn("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
+        _column("total_price", NUMBER, "currency", "price of a whole run, median over runs"),
         *_interval("to_target_price", "currency", "expected price to the target", "to_target.price"),
-        AnswerColumn("energy_j", NUMBER, "J", "energy of the device per unit of work"),
+        _column("energy_j", NUMBER, "J", "energy of the device per unit of work"),
         *_interval("mfu", "fraction", "model FLOP/s over the measured peak, mean over runs", "mfu.share"),
-        AnswerColumn("datasheet_mfu", NUMBER, "fraction", "model FLOP/s over the data sheet's peak", "mfu.datasheet"),
-        AnswerColumn("communication", NUMBER, "fraction", "of a step's time for the exchange of gradients"),
-        *(
-            AnswerColumn(c.name, NUMBER, c.unit, f"{c.meaning}; median over runs", f"medians.{c.name}")
-            for c in REPORTED
-        ),
-        AnswerColumn("limited_by", TEXT, "", "compute, memory, input, communication or overhead"),
+        _column("datasheet_mfu", NUMBER, "fraction", "model FLOP/s over the data sheet's peak", "mfu.datasheet"),
+        _column("communication", NUMBER, "fraction", "of a step's time for the exchange of gradients"),
+        *(_column(c.name, NUMBER, c.unit, f"{c.meaning}; median over runs", f"medians.{c.name}") for c in REPORTED),
+        _column("limited_by", TEXT, "", "compute, memory, input, communication or overhead"),
         _CAUTIONS,
     ),
     "effects": (
         _GRID,
-        AnswerColumn("axis", TEXT, "", "the axis"),
-        AnswerColumn("value", TEXT, "", "its value"),
-        AnswerColumn("other", TEXT, "", "the baseline's value"),
-        AnswerColumn("pairs", WHOLE, "pairs", "pairs of configurations that differ in it alone", "sets"),
-        AnswerColumn("runs", WHOLE, "runs", "smallest number of runs of a configuration in them"),
+        _column("axis", TEXT, "", "the axis"),
+        _column("value", TEXT, "", "its value"),
+        _column("other", TEXT, "", "the baseline's value"),
+        _column("pairs", WHOLE, "pairs", "pairs of configurations that differ in it alone", "sets"),
+        _column("runs", WHOLE, "runs", "smallest number of runs of a configuration in them"),
         *_interval("ratio", "ratio", "geometric mean of their speeds; above 1 is faster", "speed"),
         *_interval("to_target_ratio", "ratio", "the same of the times to the target", "to_target"),
         *_interval("efficiency", "fraction", "speed-up over the increase of `count` or `threads`"),
         *_interval("serial_share", "fraction", "part of the time that more of `count` or `threads` do not shorten"),
-        AnswerColumn("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
-        AnswerColumn("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
-        AnswerColumn("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),
+        _column("smallest", NUMBER, "ratio", "smallest ratio of a pair", "least"),
+        _column("largest", NUMBER, "ratio", "largest ratio of a pair", "most"),
+        _column("varies", YES_NO, "", "whether the effect differs between pairs beyond noise"),
         _METRIC,
         *_interval("quality_difference", "", "mean difference of quality"),
         _CAUTIONS,
     ),
     "best": (
         _GRID,
-        AnswerColumn("criterion", TEXT, "", "such as fastest, first to target or cheapest"),
-        AnswerColumn("verdict", TEXT, "", "better, equal, undecided or one run each; missing if it is the only one"),
-        AnswerColumn("label", TEXT, "", "the best configuration by it"),
-        AnswerColumn("other", TEXT, "", "the configuration it is compared with"),
+        _column("criterion", TEXT, "", "such as fastest, first to target or cheapest"),
+        _column("verdict", TEXT, "", "better, equal, undecided or one run each; missing if it is the only one"),
+        _column("label", TEXT, "", "the best configuration by it"),
+        _column("other", TEXT, "", "the configuration it is compared with"),
         *_interval("ratio", "ratio", "relative to that; above 1 is better"),
         *_interval("quality_difference", "", "quality minus that of the other", "quality"),
-        AnswerColumn("not_distinguishable", TEXT, "", "configurations not shown to be worse, separated by semicolons"),
+        _column("not_distinguishable", TEXT, "", "configurations not shown to be worse, separated by semicolons"),
         _CAUTIONS,
     ),
 }
@@ -127,7 +112,7 @@ def comparison(answers: Sequence[Answer]) -> DataFrame:
             row |= {axis: v if isinstance(v, (int, float)) else format_value(v) for axis, v in values.items()}
             rows.append(row | dict(configuration.metrics))
     grid, label, *further = TABLES["comparison"]
-    described = [AnswerColumn(axis, _dtype(axis, rows), "", "value of this axis") for axis in axes]
+    described = [_column(axis, _dtype(axis, rows), "", "value of this axis") for axis in axes]
     return frame(rows, [grid, label, *described, *further])
 
 
@@ -158,7 +143,7 @@ def best(answers: Sequence[Answer]) -> DataFrame:
 def _row(table: str, answer: Answer, row: Any, **more: Any) -> dict[str, Any]:
     """Return the values of a row of a table: `more`, those of an object, and those of its answer."""
     values = SimpleNamespace(**{**vars(row), **more, "answer": answer, "cautions": ", ".join(row.cautions)})
-    return {column.name: at(values, column.path or column.name) for column in TABLES[table]}
+    return {column.name: column.value(values) for column in TABLES[table]}
 
 
 def _labels(answer: Answer, *indices: int | None) -> str:
@@ -199,13 +184,13 @@ def epochs(runs: Sequence[Run]) -> DataFrame:
     return _typed(values, sum(sizes), EPOCHS)
 
 
-def frame(rows: Sequence[Mapping[str, Any]], described: Described) -> DataFrame:
+def frame(rows: Sequence[Mapping[str, Any]], described: Iterable[Column[Any]]) -> DataFrame:
     """Return a frame with every described column, typed, then all other columns."""
     names = dict.fromkeys(chain.from_iterable(rows))
     return _typed({name: [row.get(name) for row in rows] for name in names}, len(rows), described)
 
 
-def _typed(values: Mapping[str, Sequence[Any]], size: int, described: Described) -> DataFrame:
+def _typed(values: Mapping[str, Sequence[Any]], size: int, described: Iterable[Column[Any]]) -> DataFrame:
     from pandas import DataFrame
 
     types = {column.name: column.dtype for column in described}

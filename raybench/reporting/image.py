@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 
 FORMATS = (".svg", ".png", ".pdf")
 
-CARD_PX, CARD_DPI = (1200, 630), 200
-"""Width and height of a card, as social networks and chats show it."""
+CARD_PX, CARD_DPI = (1200, 630), 200  # width and height of a card, as social networks and chats show it
 
 PIXELS = b'width="%dpx" height="%dpx"' % CARD_PX
 
-ROWS = 5
-"""Most configurations in the figure of a card, besides further references."""
+ROWS = 5  # most configurations in the figure of a card, besides further references
 
 MARGIN_PT, LINE, LETTERS = 18.0, 1.35, (0.66, 0.56)
 """Margin of a card; height of a line, and widths of a bold and of a normal letter, as parts of the size of the font."""

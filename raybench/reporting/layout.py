@@ -10,29 +10,17 @@ from itertools import zip_longest
 
 NOTHING = "–"
 
-GAP = 2
-"""Spaces between two columns."""
+GAP = 2  # spaces between two columns
 
 LEAST_LABEL = 16
 """Width to which columns of labels and sentences are wrapped; half of it if no other column can be dropped."""
 
-UNIMPORTANT = 8
-"""Columns from this place in their order on are dropped before labels are wrapped."""
-
-NO_BREAK = "\xa0"
-"""A space between words of one line."""
-
-Line = tuple[str, str]
-"""A line of text and its style."""
-
-LABEL = "label"
-"""Kind of the column that a terminal shows instead of those of kind `AXIS`."""
-
-TEXT = "text"
-"""Kind of a column of sentences, which are wrapped between words."""
-
-AXIS = "axis"
-"""Kind of a column for an axis, with which a page sorts and filters."""
+UNIMPORTANT = 8  # columns from this place in their order on are dropped before labels are wrapped
+NO_BREAK = "\xa0"  # a space between words of one line
+Line = tuple[str, str]  # a line of text and its style
+LABEL = "label"  # kind of the column that a terminal shows instead of those of kind `AXIS`
+TEXT = "text"  # kind of a column of sentences, which are wrapped between words
+AXIS = "axis"  # kind of a column for an axis, with which a page sorts and filters
 
 
 @dataclass(frozen=True)

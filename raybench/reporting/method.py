@@ -98,8 +98,7 @@ def _comparison(answer: Answer) -> Iterator[str]:
     yield f"Cautions: {names_text(cautions)}" if cautions else "There are no cautions about the measurement"
 
 
-SOFTWARE = ("raybench", "torch", "torch_xla", "tensorflow", "jax", "python")
-"""What of the versions a paragraph names."""
+SOFTWARE = ("raybench", "torch", "torch_xla", "tensorflow", "jax", "python")  # what of the versions a paragraph names
 
 FRAMEWORK = ("framework", "engine.framework_version")
 

@@ -31,8 +31,7 @@ from raybench.results.executions import Execution
 from raybench.results.run_table import Run
 from raybench.workloads.own_files import FILE
 
-VERSION = 1
-"""Version of the format of `as_json`; it is raised if a field changes its meaning, not for new fields."""
+VERSION = 1  # version of the format of `as_json`; it is raised if a field changes its meaning, not for new fields
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 MAX_ROWS, WORST_ROWS = 12, 3
 """Maximum number of effects and of configurations without `full`; how many of the latter are the worst."""
 
-MAX_FAILURES = 5
-"""Maximum number of reasons for missing results without `full`."""
+MAX_FAILURES = 5  # maximum number of reasons for missing results without `full`
 
 
 def report_text(answer: Answer, width: int, full: bool = False) -> str:

@@ -90,9 +90,14 @@ def stored(dtype: str, meaning: str, default: Any = None, unit: str = "", **decl
 
 
 def at(row: Any, path: str) -> Any:
-    """Return the value at a path of a row, such as `host.name`; None if a part of it is missing or empty."""
+    """Return the value at a path of a row, such as `host.name`; None if a part of it is missing or empty.
+
+    The keys of a map may have dots.
+    """
+    if isinstance(row, Mapping):
+        return None if row.get(path) == "" else row.get(path)
     name, _, rest = path.partition(".")
-    value = row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+    value = getattr(row, name, None)
     return at(value, rest) if rest else None if value == "" else value
 
 

@@ -24,8 +24,7 @@ from raybench.results.run_table import Run
 if TYPE_CHECKING:
     from raybench.results.history import GridHistory
 
-MOST_REPEATS = 10**6
-"""Repeats of a configuration from which on a request is damaged."""
+MOST_REPEATS = 10**6  # repeats of a configuration from which on a request is damaged
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class GridRequest:
         part: a description of the selection if only some cells were requested; empty if all were.
         currency: of its prices.
         rule: what decides the number of repeats, of which `repeats` of a cell is then the largest; None if it is fixed.
-        limits: those of a comparison of two versions (`raybench.analysis.compare.Limits`); None of any other grid.
+        limits: those of a comparison of two versions (`raybench.analysis.versions.Limits`); None of any other grid.
         max_quality_loss: by how much an accuracy, or what part of a metric, may be worse than the best and still count.
         first_look: the number of repeats after which a report was made before more were added; 0 if none were.
         these_machines: whether the answer is about the machines of the runs, and not about their models of device.

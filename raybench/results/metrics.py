@@ -1,10 +1,10 @@
-"""Direction and scale of metrics, by what the user says, else by the words of their names and by their values."""
+"""Metrics by the words of their names: direction, scale, and which of them is that of quality."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from statistics import median
@@ -17,15 +17,13 @@ _LOWER = """
     loss logloss error err rmse mse msle mae mape wer cer eer nll ce xent crossentropy perplexity ppl bits bpb bpc bpd
     brier ece kl fid kid lpips hinge regret distance divergence latency time seconds ms energy cost
 """
-LOWER = frozenset(_LOWER.split())
-"""Words in the names of metrics of which less is better."""
+LOWER = frozenset(_LOWER.split())  # words in the names of metrics of which less is better
 
 _HIGHER = """
     accuracy acc precision recall f1 auc auroc auprc roc ap map iou miou jaccard dice bleu rouge score reward rewards
     return returns psnr ssim ndcg mrr hits r2 correlation likelihood elbo elo fitness success win throughput speed
 """
-HIGHER = frozenset(_HIGHER.split())
-"""Words in the names of metrics of which more is better."""
+HIGHER = frozenset(_HIGHER.split())  # words in the names of metrics of which more is better
 
 NEGATION = frozenset({"neg", "negative"})
 
@@ -34,8 +32,7 @@ SHARES = frozenset(
 )
 """Words in the names of metrics that are fractions or percentages."""
 
-LEAST_PERCENT = 1.5
-"""Largest median of the values of a side that may be fractions."""
+LEAST_PERCENT = 1.5  # largest median of the values of a side that may be fractions
 
 PERCENT = 100.0
 
@@ -88,3 +85,44 @@ def percent_scale(metric: str, values: Iterable[float]) -> float | None:
     if "%" in metric or (finite and LEAST_PERCENT < median(finite) <= PERCENT):
         return PERCENT
     return 1.0 if not finite or max(finite) <= MOST_FRACTION or max(finite) > PERCENT else None
+
+
+def main_metric(names: Collection[str], requested: str = "") -> str:
+    """Return the quality metric: as requested, else a reward, an accuracy, an error of validation, then of training.
+
+    Args:
+        names: the available metrics, in their order; if there are none, the result is empty.
+        requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
+    """
+    return requested if requested in names else min(names, key=_order, default="")
+
+
+def quality_metrics(names: Iterable[str]) -> list[str]:
+    """Return the metrics of quality: of data that is not trained on or, without one, the main metric of training."""
+    candidates = [name for name in names if _order(name)[0] <= TRAINING_QUALITY]
+    return [name for name in candidates if _order(name)[1] < PARTS["train"]] or sorted(candidates, key=_order)[:1]
+
+
+def _order(name: str) -> tuple[int, int, bool]:
+    """Return the place of a metric among those of quality."""
+    part, word = PARTS.get(name.partition("/")[0], PARTS["train"]), name.partition("/")[2]
+    if part == PARTS["speed"] or _NO_QUALITY.search(word):
+        return TRAINING_QUALITY + 1 + (part == PARTS["speed"]), part, False
+    rank = next((rank for rank, pattern in enumerate(_QUALITIES) if pattern.search(word)), 3 if part < 2 else 4)
+    return rank, part, (word == "loss") == (part < 2)
+
+
+TRAINING_QUALITY = 4  # the last place of metrics of quality: that of errors in training
+
+PARTS = {"val": 0, "test": 1, "train": 2, "speed": 3}
+"""The parts of the data that a metric may be of, from the one that says most of the quality; and speeds."""
+
+_QUALITIES = (
+    re.compile("reward|return"),
+    re.compile(r"^accuracy$"),
+    re.compile(r"accuracy|f1|auc|auroc|map|iou|bleu|rouge|score|dice|ndcg|psnr|ssim"),
+)
+"""Metrics of quality, before errors such as a loss."""
+
+_NO_QUALITY = re.compile("entropy|policy|value|kl|surrogate|actor|critic|baseline|pi_loss|std")
+"""Words of metrics that a training is guided by, and that say nothing of its quality."""

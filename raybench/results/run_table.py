@@ -21,9 +21,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -748,48 +747,6 @@ def latest(runs: Iterable[Run]) -> dict[str, Run]:
         if run.trial not in by_trial or run.precedence > by_trial[run.trial].precedence:
             by_trial[run.trial] = run
     return by_trial
-
-
-def main_metric(names: Collection[str], requested: str = "") -> str:
-    """Return the quality metric: as requested, else a reward, an accuracy, an error of validation, then of training.
-
-    Args:
-        names: the available metrics, in their order; if there are none, the result is empty.
-        requested: the metric of a request (`raybench.results.grid_request.GridRequest`).
-    """
-    return requested if requested in names else min(names, key=_order, default="")
-
-
-def quality_metrics(names: Iterable[str]) -> list[str]:
-    """Return the metrics of quality: of data that is not trained on or, without one, the main metric of training."""
-    candidates = [name for name in names if _order(name)[0] <= TRAINING_QUALITY]
-    return [name for name in candidates if _order(name)[1] < PARTS["train"]] or sorted(candidates, key=_order)[:1]
-
-
-def _order(name: str) -> tuple[int, int, bool]:
-    """Return the place of a metric among those of quality."""
-    part, word = PARTS.get(name.partition("/")[0], PARTS["train"]), name.partition("/")[2]
-    if part == PARTS["speed"] or _NO_QUALITY.search(word):
-        return TRAINING_QUALITY + 1 + (part == PARTS["speed"]), part, False
-    rank = next((rank for rank, pattern in enumerate(_QUALITIES) if pattern.search(word)), 3 if part < 2 else 4)
-    return rank, part, (word == "loss") == (part < 2)
-
-
-TRAINING_QUALITY = 4
-"""The last place of metrics of quality: that of errors in training."""
-
-PARTS = {"val": 0, "test": 1, "train": 2, "speed": 3}
-"""The parts of the data that a metric may be of, from the one that says most of the quality; and speeds."""
-
-_QUALITIES = (
-    re.compile("reward|return"),
-    re.compile(r"^accuracy$"),
-    re.compile(r"accuracy|f1|auc|auroc|map|iou|bleu|rouge|score|dice|ndcg|psnr|ssim"),
-)
-"""Metrics of quality, before errors such as a loss."""
-
-_NO_QUALITY = re.compile("entropy|policy|value|kl|surrogate|actor|critic|baseline|pi_loss|std")
-"""Words of metrics that a training is guided by, and that say nothing of its quality."""
 
 
 def _shared(epochs: Epochs, seconds: list[float]) -> list[float]:

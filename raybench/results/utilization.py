@@ -45,11 +45,8 @@ On one core of a server processor DavidNet with batches of 32 reached 0.30 of it
 """
 
 
-HOST_BUSY = 0.9
-"""Least processor time per second of steady epochs of a host that may do nothing but launch operations."""
-
-DEVICE_BUSY = 0.9
-"""Least share of the time in which a device works if it is the limit."""
+HOST_BUSY = 0.9  # least processor time per second of steady epochs of a host that may do nothing but launch operations
+DEVICE_BUSY = 0.9  # least share of the time in which a device works if it is the limit
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from raybench.sources.logs import is_log, load_logs
 from raybench.sources.rows import Repeats
 from raybench.tracking.store import downloaded, is_store, store_from_uri
 
-TWO_SCRIPTS = "raybench run -- python OLD.py --vs python NEW.py"
-"""How to compare two scripts, for messages."""
+TWO_SCRIPTS = "raybench run -- python OLD.py --vs python NEW.py"  # how to compare two scripts, for messages
 
 Attempts = Literal["latest", "all"]
 

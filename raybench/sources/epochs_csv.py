@@ -47,8 +47,7 @@ from raybench.results.parsing import LARGEST, LARGEST_FLOAT
 from raybench.results.run_table import Run
 from raybench.sources.rows import KNOWN, SHOWN, TIMES, Repeats, Table, cut, not_fraction
 
-SIGNED = {"target_at_least", "target_at_most", "seed"}
-"""Columns that may be negative, besides metrics."""
+SIGNED = {"target_at_least", "target_at_most", "seed"}  # columns that may be negative, besides metrics
 
 ALIASES = {
     "count": "device_count",

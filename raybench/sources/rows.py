@@ -17,8 +17,7 @@ from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 from raybench.results.run_table import CELL, OPENING, TRIALS, Run, run_of
 
-SHOWN = 10
-"""Maximum number of problems of a file that are printed; of more, their number is."""
+SHOWN = 10  # maximum number of problems of a file that are printed; of more, their number is
 
 _TARGET = ("target_metric", "target_at_least", "target_at_most")
 _BETTER = ("lower_is_better", "higher_is_better")
@@ -29,16 +28,14 @@ OF_TRIALS = {
     *("trial", "status", "started", "metric", "order", "price_per_hour", "wall_s", "template_import_s", "memory_bytes"),
 }
 OF_EPOCHS = {column.name for column in EPOCHS} - {"grid", "trial", "attempt"}
-OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")
-"""Format of raybench's own trial names, which contain cell and repeat."""
+OWN_NAME = re.compile(r"[0-9a-f]{12}-r\d+")  # format of raybench's own trial names, which contain cell and repeat
 
 KNOWN: Mapping[str, str] = {
     column.name: column.dtype for column in (*TRIALS, *EPOCHS) if column.name in OF_TRIALS | OF_EPOCHS
 }
 """The types of all columns but those of metrics and counts."""
 
-TIMES = ("train_s", "epoch_s", "elapsed_s")
-"""Columns for the time of an epoch, in order of preference."""
+TIMES = ("train_s", "epoch_s", "elapsed_s")  # columns for the time of an epoch, in order of preference
 
 Repeats = dict[str, dict[int, tuple[Path, str, int, str | None]]]
 """The file, the name, the line and the host of the trial of each repeat, by cell."""

@@ -5,8 +5,8 @@ from support.made_up_runs import MadeUpGrid
 
 from raybench.analysis.measured import work_of
 from raybench.core.origin import Origin
+from raybench.results.metrics import main_metric
 from raybench.results.output_clock import OutputClock
-from raybench.results.run_table import main_metric
 
 STEPS = OutputClock(r"step (\d+)", "step N | loss …", "step", 10.0)
 COMMAND = {"form": "command", "clock": "output"}

@@ -9,8 +9,9 @@ from scipy.special import stdtrit
 from support.made_up_runs import LEARNING, MadeUpGrid, change_epochs
 
 from raybench.analysis.analyze import Grid
-from raybench.analysis.compare import Decision, Limits, Verdict, as_versions, compare
+from raybench.analysis.compare import as_versions, compare
 from raybench.analysis.until import look_level
+from raybench.analysis.versions import Decision, Limits, Verdict
 from raybench.core.job import Target
 from raybench.core.repeats import FEW_REPEATS, LOOKS, RepeatRule
 from raybench.errors import UsageError

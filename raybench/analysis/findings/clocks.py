@@ -21,20 +21,11 @@ SETTLED = 0.02
 SETTLE_LEAST_S = 0.01
 """A fetch up to this duration is accepted: on busy cores it took up to 4 ms with nothing left to wait for."""
 
-BEYOND = 0.01
-"""Largest fraction by which the device's clock may exceed the ledger."""
-
-BEYOND_LEAST_S = 0.001
-"""The same in seconds: two clocks are read some microseconds apart."""
-
-OFF_BUDGET = 0.05
-"""Largest fraction by which the time of training may differ from a budget of time or price."""
-
-FALLING = 0.1
-"""Fall from an epoch to the next with which times may not be steady."""
-
-MOST_WAITED = 0.99
-"""Largest waiting fraction used to estimate its cost."""
+BEYOND = 0.01  # largest fraction by which the device's clock may exceed the ledger
+BEYOND_LEAST_S = 0.001  # the same in seconds: two clocks are read some microseconds apart
+OFF_BUDGET = 0.05  # largest fraction by which the time of training may differ from a budget of time or price
+FALLING = 0.1  # fall from an epoch to the next with which times may not be steady
+MOST_WAITED = 0.99  # largest waiting fraction used to estimate its cost
 
 
 @detects("set more `warmup_epochs`", caution=True, recurs=True)

@@ -23,45 +23,29 @@ from raybench.results.run_table import Run
 SLOWED = frozenset({"thermal", "hardware_thermal", "hardware_slowdown", "power_brake"})
 """Reasons for a GPU to slow down by heat or low power (`raybench.monitoring.nvidia.REASONS`)."""
 
-THROTTLED_TIME = 0.05
-"""Largest fraction of the epochs' time with a throttled GPU: one sample in twenty."""
+THROTTLED_TIME = 0.05  # largest fraction of the epochs' time with a throttled GPU: one sample in twenty
 
 SLOWED_BY = 0.15
 """Fall of the cores' frequency from which they count as throttled; under the same load it varies by percents."""
 
-AT_WORK = 0.5
-"""Least utilization of a run's cores for an informative frequency: idle cores clock down."""
-
-WAITS = 0.05
-"""Processor time of a run, in cores, below which it only waits, such as for a different machine."""
-
-STOLEN = 0.05
-"""Largest fraction of a run's core time that a hypervisor may take."""
-
-SHARED_ENERGY = 0.1
-"""Largest fraction of the processor time that others may use on sockets whose energy is measured."""
-
-STOPPED = 0.01
-"""Largest fraction of the epochs' time in which a run may be stopped."""
-
-OVERLAP = 0.01
-"""Largest fraction of a run's time with other trials: the end of one overlaps the start of the next."""
-
-MOST_TAKEN = 0.8
-"""Largest fraction of the cores taken by others at which the cost can be estimated."""
+AT_WORK = 0.5  # least utilization of a run's cores for an informative frequency: idle cores clock down
+WAITS = 0.05  # processor time of a run, in cores, below which it only waits, such as for a different machine
+STOLEN = 0.05  # largest fraction of a run's core time that a hypervisor may take
+SHARED_ENERGY = 0.1  # largest fraction of the processor time that others may use on sockets whose energy is measured
+STOPPED = 0.01  # largest fraction of the epochs' time in which a run may be stopped
+OVERLAP = 0.01  # largest fraction of a run's time with other trials: the end of one overlaps the start of the next
+MOST_TAKEN = 0.8  # largest fraction of the cores taken by others at which the cost can be estimated
 
 MOST_LOST = 1 / (1 - MOST_TAKEN)
 """Cost from which it counts as unknown: a program that sleeps has little processor time whatever the others do."""
 
-SLOW = 0.1
-"""Least excess of slow runs over the others."""
+SLOW = 0.1  # least excess of slow runs over the others
 
 GAP_OF_SPREADS = 3
 """Least gap between slow runs and the others, in spreads of the others: of normal runs with cv 5% few have it."""
 
 
-NEARLY_FULL = 0.95
-"""Share of a device's memory from which on its allocator may have to free and ask again."""
+NEARLY_FULL = 0.95  # share of a device's memory from which on its allocator may have to free and ask again
 
 
 @detects("use a smaller batch, or `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`", caution=True)

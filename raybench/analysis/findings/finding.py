@@ -55,8 +55,7 @@ class Finding:
 
 
 Detector = TypeVar("Detector", bound=Callable[..., Iterator[Any]])
-OfRuns = tuple[Iterable[Run], Finding]
-"""Runs and what was found in each of them."""
+OfRuns = tuple[Iterable[Run], Finding]  # runs and what was found in each of them
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
 from raybench.results.run_table import Run, seconds_in
 
-LEAST_OTHER = 0.02
-"""Least share of an epoch in other sections, such as evaluation, that an answer names."""
+LEAST_OTHER = 0.02  # least share of an epoch in other sections, such as evaluation, that an answer names
 
 FAILURES = (TrialStatus.DIVERGED, TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
 """Ends of runs that the others do not stand for."""

@@ -14,11 +14,8 @@ from raybench.core.text import format_value, join_words
 from raybench.devices import hosted
 from raybench.results.run_table import Run
 
-OPTIMIZER = ("weight_decay", "learning_rate")
-"""Axes that a step of an optimizer shows."""
-
-TOLERANCE = 0.1
-"""Share by which the examples per step may differ from the batch size."""
+OPTIMIZER = ("weight_decay", "learning_rate")  # axes that a step of an optimizer shows
+TOLERANCE = 0.1  # share by which the examples per step may differ from the batch size
 
 
 def _differing_in(axis: str, runs: Iterable[Run]) -> Iterator[tuple[list[Run], str]]:

@@ -15,20 +15,11 @@ import numpy as np
 
 from raybench.analysis.intervals import explained, quantile
 
-ALPHA = 1e-3
-"""Significance level over all splits: in times without a change, one run in a thousand has a false alarm."""
-
-MATTERS = 0.02
-"""Least excess of the whole series over its later pace that affects comparisons."""
-
-LONGEST = 0.4
-"""Longest slow start; slow for longer, the speed changes in training, such as by a schedule of the batch."""
-
-CHANGE = 0.05
-"""Least change of a speed in training."""
-
-BATCHES = 32
-"""Number of values that are tested, each a mean of consecutive times: consecutive times are correlated."""
+ALPHA = 1e-3  # significance level over all splits: in times without a change, one run in a thousand has a false alarm
+MATTERS = 0.02  # least excess of the whole series over its later pace that affects comparisons
+LONGEST = 0.4  # longest slow start; slow for longer, the speed changes in training, such as by a schedule of the batch
+CHANGE = 0.05  # least change of a speed in training
+BATCHES = 32  # number of values that are tested, each a mean of consecutive times: consecutive times are correlated
 
 
 class SlowStart(NamedTuple):
