@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -11,16 +10,13 @@ import keras
 from raybench.training import Trial
 from raybench.training.library_loop import LibraryLoop
 
-WEIGHTS = "state.weights.h5"  # file of a checkpoint: the variables of the model and of its optimizer
-
 
 class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
     """Reports the epochs, evaluations and metrics of `model.fit`.
 
     Steps are not timed one by one, and `input_wait` is not measured: with a callback for each step, Keras would fetch
     the metrics from the device after each. `loss` becomes `train/loss` and `val_loss` becomes `val/loss`; an
-    `evaluate` after training with this callback logs `test/loss`. With `checkpoint_every` a lost trial continues after
-    its last epoch.
+    `evaluate` after training with this callback logs `test/loss`.
 
     Args:
         trial: the trial; call `keras.utils.set_random_seed(trial.seed)` before.
@@ -31,17 +27,14 @@ class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
         super().__init__()
         self._loop = LibraryLoop(trial)
         self._examples = examples_per_epoch
-        self._loop.resumable(self._save_state, self._load_state)
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Begin training, after the epochs of an earlier attempt."""
+        """Begin training."""
         loop, epochs, steps = self._loop, self.params["epochs"], self.params["steps"]
         if loop.epochs is None or epochs < loop.epochs:  # of more, training ends after the grid's
             _check("epochs", epochs, loop.epochs)
         _check("steps_per_epoch", steps, loop.steps_per_epoch)
-        done = loop.begin(epochs)
-        if done:
-            self.model._initial_epoch = done  # as Keras's own BackupAndRestore does
+        loop.begin(epochs)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Begin an epoch; the one before ends here, after the work of other callbacks."""
@@ -70,14 +63,6 @@ class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """End the last epoch."""
         self._loop.end_epoch(more=False)
-
-    def _save_state(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-        self.model.save_weights(path / WEIGHTS)
-
-    def _load_state(self, path: Path) -> None:
-        self.model.optimizer.build(self.model.trainable_variables)  # its variables are skipped if there are none yet
-        self.model.load_weights(path / WEIGHTS)
 
 
 def _check(name: str, used: Any, wanted: float | None) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from raybench.training import Trial
 from raybench.training.library_loop import LibraryLoop
-
-RESUMED = "resumed.ckpt"  # file in the trial's output folder with Lightning's checkpoint from which an attempt goes on
 
 
 class TrialCallback(Callback):  # type: ignore[misc]
@@ -22,41 +19,14 @@ class TrialCallback(Callback):  # type: ignore[misc]
     if that has a `/`; `val_x` becomes `val/x`, `train_x` becomes `train/x`, and others get the name of their data as
     prefix. The sanity check is part of `build`.
 
-    A lost trial continues after its last epoch if the grid sets `checkpoint_every` and the checkpoint is passed on:
-    `trainer.fit(…, ckpt_path=callback.ckpt_path)`.
-
     Args:
         trial: the trial; call `L.seed_everything(trial.seed)` before.
     """
 
     def __init__(self, trial: Trial) -> None:
         self._loop = LibraryLoop(trial)
-        self._trainer: Trainer | None = None
         self._before: Mapping[str, Any] = {}
         self._evaluated: set[str] = set()
-        self._loop.resumable(self._save_state, self._load_state)
-
-    # Checkpoints ----------------------------------------------------------------------------------------------------
-
-    @property
-    def ckpt_path(self) -> str | None:
-        """The checkpoint of an earlier attempt of this trial, for `trainer.fit`; None if there is none."""
-        self._loop.resume()
-        path = self._loop.output_dir / RESUMED
-        return str(path) if path.exists() else None
-
-    def _save_state(self, path: Path) -> None:
-        """Save a checkpoint as of the end of the epoch; Lightning has already begun to count the next one."""
-        assert self._trainer
-        progress = self._trainer.fit_loop.epoch_progress
-        for counts in (progress.total, progress.current):
-            counts.ready, counts.completed = counts.ready - 1, counts.completed - 1
-        self._trainer.save_checkpoint(path)
-        for counts in (progress.total, progress.current):
-            counts.ready, counts.completed = counts.ready + 1, counts.completed + 1
-
-    def _load_state(self, path: Path) -> None:
-        (self._loop.output_dir / RESUMED).write_bytes(path.read_bytes())
 
     # Training -------------------------------------------------------------------------------------------------------
 
@@ -69,7 +39,6 @@ class TrialCallback(Callback):  # type: ignore[misc]
                 f"Lightning starts this program again for each of {trainer.world_size} devices, and raybench's trial "
                 "with it: start the processes with torchrun, or set L.Trainer(devices=1)"
             )
-        self._trainer = trainer
         if self._loop.epochs is not None:
             trainer.fit_loop.max_epochs = math.ceil(self._loop.epochs)
         if self._loop.steps_per_epoch is not None:

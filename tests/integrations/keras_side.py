@@ -18,15 +18,14 @@ class _SlowTest(keras.callbacks.Callback):
 
 
 def train(
-    folder, epochs=2, fit_epochs=None, options=None, target=None, done=0, saves=False, steps=None, nan=False, seed=3,
+    folder, epochs=2, fit_epochs=None, options=None, target=None, steps=None, nan=False, seed=3,
     test=False,
 ):  # fmt: skip
     """Train a small model; return what its trial reported."""
     options = {**(options or {}), **({"target": Target(*target), "stop_at_target": True} if target else {})}
-    states = Path(folder) / "states" if saves else None
-    output = Path(folder) / f"output{done}"
+    output = Path(folder) / "output"
     given = {"output_dir": output, "seed": seed, **options}
-    trial, kept, ledger = make_trial(epochs, "tensorflow", done, states, **given)
+    trial, kept, ledger = make_trial(epochs, "tensorflow", **given)
     keras.utils.set_random_seed(trial.seed)
     inputs = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
     targets = inputs.sum(1, keepdims=True) * (float("nan") if nan else 1)

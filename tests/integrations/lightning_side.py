@@ -52,19 +52,14 @@ class _Slow(TensorDataset):
         return super().__getitem__(index)
 
 
-def train(
-    folder, epochs=2, options=None, target=None, done=0, saves=False, diverges=False, test=False, seed=3, **given
-):
+def train(folder, epochs=2, options=None, target=None, diverges=False, test=False, seed=3, **given):
     """Train a small model; return what its trial reported."""
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     if target:
         options = {**(options or {}), "target": Target(*target), "stop_at_target": True}
-    states = Path(folder) / "states" if saves else None
-    if states:
-        states.mkdir(exist_ok=True)
-    output = Path(folder) / f"output{done}"
-    trial, kept, ledger = make_trial(epochs, "torch", done, states, output_dir=output, seed=seed, **(options or {}))
+    output = Path(folder) / "output"
+    trial, kept, ledger = make_trial(epochs, "torch", output_dir=output, seed=seed, **(options or {}))
     L.seed_everything(trial.seed)
     data = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
     data = _Slow(data, data.sum(1, keepdim=True))
@@ -80,7 +75,7 @@ def train(
     loader = DataLoader(data, 4, shuffle=True)
     diverged = None
     try:
-        trainer.fit(model, loader, DataLoader(data, 25), ckpt_path=callback.ckpt_path if saves else None)
+        trainer.fit(model, loader, DataLoader(data, 25))
     except Diverged as error:
         diverged = str(error)
     if test:

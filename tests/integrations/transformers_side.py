@@ -36,15 +36,14 @@ class _Nan(TrainerCallback):
 
 
 def train(
-    folder, epochs=2, count=44, options=None, evaluated=None, target=None, done=0, saves=False, nan=False, test=False,
+    folder, epochs=2, count=44, options=None, evaluated=None, target=None, nan=False, test=False,
     arguments=None,
 ):  # fmt: skip
     """Train a small model; return what its trial reported."""
     if target:
         options = {**(options or {}), "target": Target(*target), "stop_at_target": True}
-    states = Path(folder) / "states" if saves else None
-    output = Path(folder) / f"output{done}"
-    trial, kept, ledger = make_trial(epochs, "torch", done, states, output_dir=output, seed=3, **(options or {}))
+    output = Path(folder) / "output"
+    trial, kept, ledger = make_trial(epochs, "torch", output_dir=output, seed=3, **(options or {}))
     torch.manual_seed(trial.seed)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     model = BertForSequenceClassification(BertConfig(vocab_size=50, **sizes))

@@ -15,27 +15,20 @@ class Kept:
 
     Args:
         done: epochs of an earlier attempt.
-        states: a folder with the state after each epoch; None: nothing is saved.
     """
 
-    def __init__(self, done=0, states=None):
+    def __init__(self, done=0):
         self.counted_before = {}
         self.done, self.epochs, self.warnings, self.later, self.more = done, [], [], {}, []
-        self._states, self._functions = states, None
 
     def begin(self, state):
-        self._functions = state
-        if self.done and self._states:
-            state.load(self._states / str(self.done))
         return self.done
 
     def epoch_ended(self, fields, more):
         self.epochs.append(fields)
         self.more.append(more)
-        if more and self._states:
-            self._functions.save(self._states / str(fields["epoch"]))
 
-    def left(self, fields):
+    def loop_left(self, fields):
         pass
 
     def logged_later(self, metrics):
@@ -45,8 +38,8 @@ class Kept:
         self.warnings.append(message)
 
 
-def make_trial(epochs=3, framework="none", done=0, states=None, device=None, **options):
-    kept, ledger = Kept(done, states), Ledger(clock=lambda: time.perf_counter_ns())
+def make_trial(epochs=3, framework="none", done=0, device=None, **options):
+    kept, ledger = Kept(done), Ledger(clock=lambda: time.perf_counter_ns())
     device = device or open_device("cpu", framework, Assignment([0], (), 1))
     clock = TrainingClock(ledger, device, open_loop(framework, device))
     given = {"data_dir": Path("data"), "output_dir": Path("output"), **options}

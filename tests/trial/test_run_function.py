@@ -164,38 +164,6 @@ def test_epochs_may_stand_in_the_loop_alone(project):
     assert "epochs" not in project.events("trial_started")[0]["cell"]["settings"]
 
 
-RESUMABLE = """
-import json, os, signal
-from pathlib import Path
-
-def train(trial, *, batch_size):
-    state = {"sum": 0}
-    def load(path):
-        state.update(json.loads(path.read_text()))
-    trial.checkpoint(lambda path: path.write_text(json.dumps(state)), load)
-    for epoch in trial.epochs():
-        state["sum"] += epoch
-        for batch in trial.steps([[batch_size]] * 2, examples=1):
-            pass
-        mark = Path(__file__).parents[0] / "marks" / "died"
-        if epoch == 2 and not mark.exists():
-            mark.write_text("")
-            os.kill(os.getpid(), signal.SIGKILL)
-        trial.log({"train/loss": state["sum"]})
-"""
-
-
-@pytest.mark.slow
-def test_a_lost_trial_goes_on_from_its_checkpoint(tmp_path, fork_server):
-    project = Project(tmp_path, fork_server)
-    (tmp_path / "marks").mkdir()
-    attempt = project.one(RESUMABLE, "epochs: 4\ncheckpoint_every: 1\n")
-    assert attempt.status == "completed", attempt.error
-    assert attempt.attempt == 2
-    assert attempt.gaps == (2,)
-    assert [epoch.metrics["train/loss"] for epoch in attempt.epochs] == [0, 1, 3, 6]
-
-
 def test_checkpoint_every_without_functions_is_a_warning(project):
     attempt = project.one(grid="epochs: 1\ncheckpoint_every: 1\n")
     assert "checkpoint_every was ignored: the function does not call trial.checkpoint(save, load)" in attempt.warnings
