@@ -207,7 +207,6 @@ def as_data(
         for cell in plan.cells
     ]
     return {
-        "version": 1,
         "grid": plan.spec.name,
         "trials": len(plan.trials),
         "to_run": len(todo),

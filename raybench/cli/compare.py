@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from raybench.cli import options as opt
-from raybench.cli.report import write_file
+from raybench.cli.terminal import write_file
 from raybench.core.options import GridOptions, ReportOptions
 from raybench.errors import UsageError
 
@@ -83,13 +83,7 @@ STATUSES = {"keep": 0, "discard": 4, "undecided": 5}
 @opt.option(ReportOptions, "lower_is_better")
 @opt.option(ReportOptions, "higher_is_better")
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
-@click.option(
-    "--json",
-    "data",
-    type=opt.OutputFile,
-    metavar="FILE",
-    help="Write the comparison as JSON; - writes to the terminal.",
-)
+@opt.JSON
 @click.option(
     "--markdown", type=opt.OutputFile, metavar="FILE", help="Write the comparison as a comment for a pull request."
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from raybench.cli import options as opt
 from raybench.cli.terminal import say
 
 
 @click.group("data", epilog="Example: raybench data fetch cifar10", invoke_without_command=True)
+@opt.JSON
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, data: Path | None) -> None:
     """List data sets with their state and digest, or download some.
 
     They are in the folder that RAYBENCH_DATA names, or in your cache folder. Existing files are used and never changed.
@@ -26,9 +30,12 @@ def command(context: click.Context) -> None:
         status = dataset.status(root)
         official = {True: "yes", False: "no"}[status.official] if status.state == "ready" else "–"
         rows.append((name, status.state, status.digest or "–", official, dataset.description))
+    heads = ("name", "state", "digest", "official", "description")
+    if opt.is_written(data, lambda: {"folder": root, "data_sets": opt.objects(heads, rows)}):
+        return
     console = page()
     console.print(f"Data in {root}", style="italic", soft_wrap=True)
-    print_list(console, ("name", "state", "digest", "official", "description"), rows)
+    print_list(console, heads, rows)
 
 
 @command.command("fetch", epilog="Example: raybench data fetch cifar10")

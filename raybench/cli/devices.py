@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @opt.option(PlanOptions, "address")
 @click.option("--measure", is_flag=True, help="Time the devices of this machine; compare with others.")
 @opt.option(PlanOptions, "results")
-def command(address: str | None, measure: bool, results: str) -> None:
+@opt.JSON
+def command(address: str | None, measure: bool, results: str, data: Path | None) -> None:
     """Show the devices, frameworks and environments of this machine or of a cluster.
 
     The first column has the values for `kind:` and `axes.device:` in a grid file, and environments are values for
@@ -43,9 +44,14 @@ def command(address: str | None, measure: bool, results: str) -> None:
             raise UsageError("--measure times this machine alone: run it on each node, without --address")
         is_busy = bool(load and load.high)
         rows = list(_measured(nodes[0], Path(results), is_busy))
-        print_list(console, ("device", "rate", "value", "compared"), rows)
+        heads = ("device", "rate", "value", "compared")
+        if opt.is_written(data, lambda: {"is_busy": is_busy, "rates": opt.objects(heads, rows)}):
+            return
+        print_list(console, heads, rows)
         if is_busy:
             console.print(f"Other programs used {load}: the rates may be too low, and are not kept.", soft_wrap=True)
+        return
+    if opt.is_written(data, lambda: {"nodes": nodes}):
         return
     for node in nodes:
         console.print(f"{node.name}, Python {node.python}", style="italic", soft_wrap=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from raybench.cli import options as opt
 from raybench.cli.terminal import say
 
 
 @click.group("env", epilog="Example: raybench env create xla", invoke_without_command=True)
+@opt.JSON
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, data: Path | None) -> None:
     """List or build Python environments for frameworks that are not installed next to raybench.
 
     Each is a virtual environment in the folder that RAYBENCH_ENVIRONMENTS names, or in your cache folder. A device in a
@@ -21,9 +25,12 @@ def command(context: click.Context) -> None:
     from raybench.environments import RECIPES, environments_root
 
     rows = [(name, recipe.state, recipe.purpose) for name, recipe in RECIPES.items()]
+    heads, root = ("name", "state", "purpose"), environments_root()
+    if opt.is_written(data, lambda: {"folder": root, "environments": opt.objects(heads, rows)}):
+        return
     console = page()
-    console.print(f"Environments in {environments_root()}", soft_wrap=True)
-    print_list(console, ("name", "state", "purpose"), rows)
+    console.print(f"Environments in {root}", soft_wrap=True)
+    print_list(console, heads, rows)
 
 
 @command.command("create", epilog="Example: raybench env create xla")

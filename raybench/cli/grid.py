@@ -30,7 +30,8 @@ Exit status:
 @click.command("grid", epilog=EPILOG)
 @opt.GRID_FILE
 @opt.options(GridOptions)
-def command(source: Path, options: GridOptions) -> int:
+@opt.JSON
+def command(source: Path, options: GridOptions, data: Path | None) -> int:
     """Run the missing trials of the grid in FILE and print the comparison.
 
     FILE is a grid file or the name of a grid that comes with raybench, such as quickstart, or that was imported. Each
@@ -42,4 +43,4 @@ def command(source: Path, options: GridOptions) -> int:
 
     spec = requested_grid(source, options)
     # Slow imports come only now, so that a wrong file is reported at once.
-    return opt.run_and_show(spec, make_executor(options.address, options.inline), options)
+    return opt.run_and_show(spec, make_executor(options.address, options.inline), options, data)

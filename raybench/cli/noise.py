@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,7 +26,8 @@ Examples:
 @click.argument("words", metavar="FILE | -- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--runs", type=click.IntRange(3), default=6, show_default=True, help="Number of runs.")
 @opt.options(GridOptions, "where", "set", "address", "results", "rerun")
-def command(words: tuple[str, ...], runs: int, options: GridOptions) -> int:
+@opt.JSON
+def command(words: tuple[str, ...], runs: int, options: GridOptions, data: Path | None) -> int:
     """Run one configuration several times, and say what its noise hides.
 
     It is the first configuration of the grid in FILE that can run here, or COMMAND. Printed are the standard deviations
@@ -39,7 +40,6 @@ def command(words: tuple[str, ...], runs: int, options: GridOptions) -> int:
     from raybench.analysis.noise import saved_noise
     from raybench.cli.console import page, print_text
     from raybench.cli.end_view import can_run, show_ends, show_skipped
-    from raybench.cli.live import Display
     from raybench.config.one_line import OPTIONS, grid_of
     from raybench.core.identity import NOISE
     from raybench.core.text import format_value
@@ -57,17 +57,30 @@ def command(words: tuple[str, ...], runs: int, options: GridOptions) -> int:
     first = next((cell for cell in cells if not cell.skip), cells[0])
     spec = spec.model_copy(update={"name": f"{spec.name}{NOISE}", "repeats": runs})
     spec._where = [(axis, format_value(value)) for axis, value in first.axes.items()]
-    outcome = run_grid(spec, executor, Display(), options)
+    outcome = run_grid(spec, executor, opt.display(data), options)
+    floor = saved_noise(outcome.history)
+    if opt.is_written(data, lambda: _as_data(floor)):
+        return outcome.exit_status
     console = page()
     if not can_run(outcome):
         show_skipped(outcome, console)
         return outcome.exit_status
     console.print()
-    floor = saved_noise(outcome.history)
     for line in noise_lines(floor) if floor else ():
         print_text(console, line)
     show_ends(outcome, console)
     return outcome.exit_status
+
+
+def _as_data(floor: NoiseFloor | None) -> dict[str, Any]:
+    """The noise, and the smallest differences that a number of repeats shows; `time` is relative."""
+    from raybench.analysis.noise import REPEATS
+
+    if floor is None:
+        return {"noise": None}
+    named = {**({"time": floor.time} if floor.time else {}), **floor.metrics}
+    shown = {repeats: {name: noise.shown(repeats) for name, noise in named.items()} for repeats in REPEATS}
+    return {"noise": floor, "shown": shown, "sentences": list(noise_lines(floor))}
 
 
 def noise_lines(floor: NoiseFloor) -> Iterator[str]:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from raybench.cli.terminal import write_file
 from raybench.core.options import GridOptions, Option, SharedOptions, options_of
 
 if TYPE_CHECKING:
+    from raybench.cli.live import Display
     from raybench.config import GridSpec
     from raybench.execution.base import Executor
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+
+JSON: Decorator = click.option(
+    "--json",
+    "data",
+    type=OutputFile,
+    metavar="FILE",
+    help="Write the result as JSON; - is the terminal, for that alone.",
+)
+HTML: Decorator = click.option(
+    "--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file; - as for --json."
+)
 
 GRID_FILE: Decorator = click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
 
@@ -71,15 +84,39 @@ def options(declared: Any, *names: str) -> Decorator:
 results: Decorator = option(SharedOptions, "results")
 
 
-def run_and_show(spec: GridSpec, executor: Executor, options: GridOptions) -> int:
+def run_and_show(spec: GridSpec, executor: Executor, options: GridOptions, data: Path | None) -> int:
     """Run a grid with a display of its progress, print the comparison, and return the exit status."""
     from raybench.cli.end_view import show_end
-    from raybench.cli.live import Display
+    from raybench.reporting.report import as_json
     from raybench.run import run_grid
 
-    outcome = run_grid(spec, executor, Display(), options)
-    show_end(outcome)
+    outcome = run_grid(spec, executor, display(data), options)
+    if not is_written(data, lambda: as_json(outcome.report)):
+        show_end(outcome)
     return outcome.exit_status
+
+
+def display(data: Path | None) -> Display:
+    """Return the display of a running grid, on standard error if standard output is for JSON."""
+    from raybench.cli.console import Terminal
+    from raybench.cli.live import Display
+
+    return Display(Terminal(stderr=True) if data == Path("-") else None)
+
+
+def is_written(data: Path | None, content: Callable[[], str | Mapping[str, Any]]) -> bool:
+    """Write JSON to the file that the user named, if any; return whether that is standard output, for nothing else."""
+    if data:
+        from raybench.reporting.report import json_text
+
+        result = content()
+        write_file(data, result if isinstance(result, str) else json_text({"version": 1, **result}))
+    return data == Path("-")
+
+
+def objects(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[dict[str, str | None]]:
+    """Return the rows of a list for JSON."""
+    return [dict(zip(heads, (None if text == "–" else text for text in row), strict=True)) for row in rows]
 
 
 def fraction(context: click.Context, option: click.Parameter, value: str | None) -> float | None:

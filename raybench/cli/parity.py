@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,7 +21,8 @@ VERDICTS = {None: "unknown, as at least 2 runs of each are needed", True: "diffe
 @click.command("parity", epilog="Example: raybench parity tumors --baseline pytorch")
 @click.argument("sources", metavar="FILE-OR-NAME…", nargs=-1, required=True)
 @opt.options(ReportOptions, "results", "grid", "baseline")
-def command(sources: tuple[str, ...], options: ReportOptions) -> int:
+@opt.JSON
+def command(sources: tuple[str, ...], options: ReportOptions, data: Path | None) -> int:
     """Check that the configurations of a grid train alike, such as one model in two frameworks.
 
     Compares the losses of each configuration with those of its reference, from the first epoch to the last, within
@@ -35,11 +37,21 @@ def command(sources: tuple[str, ...], options: ReportOptions) -> int:
     pairs = parity(report.answer)
     if not pairs:
         raise UsageError(f"{report.answer.grid}: no two configurations to compare log the same loss; see --baseline")
-    for pair in pairs:
-        _print(pair)
-    say("Intervals are 95% for all rows of a table together; a smaller difference than theirs can hide in the noise.")
+    if not opt.is_written(data, lambda: {"pairs": [*map(_as_data, pairs)]}):
+        for pair in pairs:
+            _print(pair)
+        say("Intervals are 95% for all rows of a table together; a smaller difference can hide in the noise.")
     verdicts = {pair.differs for pair in pairs}
     return 1 if True in verdicts else 3 if None in verdicts else 0
+
+
+def _as_data(pair: ParityPair) -> dict[str, Any]:
+    rows = []
+    for row in pair.rows:
+        low, high = row.difference.interval() or (None, None)
+        rows.append({**vars(row), "difference": row.difference.value, "low": low, "high": high, "differs": row.differs})
+    labels = {"configuration": pair.configuration.label, "reference": pair.reference.label}
+    return {**labels, "differs": pair.differs, "rows": rows}
 
 
 def _print(pair: ParityPair) -> None:

@@ -43,9 +43,7 @@ def _print_schema(context: click.Context, parameter: click.Parameter, given: boo
     callback=_print_schema,
     help="Print the JSON Schema of grid files, with which editors complete and check them, and exit.",
 )
-@click.option(
-    "--json", "data", type=opt.OutputFile, metavar="FILE", help="Write the plan as JSON; - writes to the terminal."
-)
+@opt.JSON
 def command(source: Path, options: PlanOptions, data: Path | None) -> int:
     """Show the configurations of the grid in FILE on this machine.
 
@@ -68,7 +66,6 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
     )
     from raybench.cli.console import page, print_columns, print_text
     from raybench.cli.noise import shown_text
-    from raybench.cli.report import write_file
     from raybench.core.identity import NOISE
     from raybench.core.text import plural
     from raybench.execution.base import make_executor
@@ -76,7 +73,6 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.plan import make_plan, notes, plan_warnings, request_of, skip_lines
     from raybench.planning.resume import done_on_other_machines, missing_work
-    from raybench.reporting.report import json_text
     from raybench.reporting.words.numbers import seconds_text
     from raybench.reporting.words.status import certainty_sentences
     from raybench.results.folder import grid_folder
@@ -102,9 +98,7 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
     console = page()
     counts = statuses(plan, attempts, todo)
     of_cells = states(plan, counts, others, todo, later)
-    if data:
-        write_file(data, json_text(as_data(plan, of_cells, todo, later, estimator)))
-    if data == Path("-"):
+    if opt.is_written(data, lambda: as_data(plan, of_cells, todo, later, estimator)):
         return 0
     print_text(console, headline(plan, counts, todo, estimator, others))
     print_columns(console, cell_columns(plan, plan.cells, of_cells, estimator))

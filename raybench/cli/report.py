@@ -10,7 +10,7 @@ from rich.text import Text
 
 from raybench.cli import options as opt
 from raybench.cli.console import Terminal
-from raybench.cli.terminal import say
+from raybench.cli.terminal import say, write_file
 from raybench.core.options import ReportOptions
 from raybench.core.secret_masking import redact
 from raybench.errors import UsageError
@@ -39,10 +39,8 @@ SLOWER = 4
 @click.command("report", epilog=EPILOG)
 @click.argument("sources", metavar="FILE-OR-NAME…", nargs=-1, required=True)
 @opt.options(ReportOptions)
-@click.option("--html", type=opt.OutputFile, metavar="FILE", help="Write the report as a single HTML file.")
-@click.option(
-    "--json", "data", type=opt.OutputFile, metavar="FILE", help="Write the report as JSON; - writes to the terminal."
-)
+@opt.HTML
+@opt.JSON
 @click.option(
     "--table",
     "tables",
@@ -198,14 +196,3 @@ def _chain(sources: tuple[str, ...], options: ReportOptions, html: Path | None, 
 def _say_written(*files: Path | None) -> None:
     for path in filter(None, files):
         say(f"written: {path}")
-
-
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write text to a file or to the terminal, or an image to a file."""
-    if path == Path("-") and isinstance(content, str):
-        say(content, nl=False)
-        return
-    try:
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from raybench.cli import options as opt
-from raybench.cli.terminal import say
+from raybench.cli.terminal import say, write_file
 from raybench.core.options import GridOptions
 from raybench.errors import UsageError
 
@@ -66,11 +66,12 @@ Quote the braces: a shell would expand them itself.
 )
 @click.option("--baseline", multiple=True, metavar="AXIS=VALUE", help="What the others are compared with. Repeatable.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the grid file, and run it.")
+@opt.JSON
 @opt.options(
     GridOptions,
     *("repeats", "until", "address", "rerun", "retry", "keep_going", "results", "tracking", "wait_for_nodes", "open"),
 )
-def command(words: tuple[str, ...], save: Path | None, options: GridOptions, **given: Any) -> int:
+def command(words: tuple[str, ...], save: Path | None, data: Path | None, options: GridOptions, **given: Any) -> int:
     """Run a COMMAND as it is, with each combination of the values in its braces, and print the comparison.
 
     '{16,64}' and '{1..4}' are axes, named after the option before them. Epochs are lines with a number that grows, or
@@ -78,7 +79,6 @@ def command(words: tuple[str, ...], save: Path | None, options: GridOptions, **g
 
     `--vs` between two commands compares them: in each repeat they run one after the other, in alternating order.
     """
-    from raybench.cli.report import write_file
     from raybench.config.one_line import MAX_NAME_CHARS, OPTIONS, as_yaml, commands_of, expanded_braces, grid_of
     from raybench.devices import hosted
     from raybench.execution.base import make_executor
@@ -110,4 +110,4 @@ def command(words: tuple[str, ...], save: Path | None, options: GridOptions, **g
     if save:
         write_file(save, as_yaml(grids[0]))
         specs = [requested_grid(save)]
-    return opt.run_and_show(compared(specs, [*commands]) if several else specs[0], executor, options)
+    return opt.run_and_show(compared(specs, [*commands]) if several else specs[0], executor, options, data)
