@@ -127,12 +127,17 @@ class Grid:
         (self.folder / "pair.py").write_text(PAIR)
         (self.folder / "run.py").write_text(RUN)
         (self.folder / "grid.yaml").write_text(text)
-        command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--address", cluster.address]
-        command += ["--tracking", "none", *(options or ["--no-checks"])]
+        self.cluster, self.results = cluster, self.folder / "raybench-results" / name
+        self.options = options or ["--no-checks"]
+        self.start()
+
+    def start(self):
+        """Start the command, or start it again."""
+        command = [sys.executable, "-m", "raybench", "grid", "grid.yaml", "--address", self.cluster.address]
+        command += ["--tracking", "none", *self.options]
         with (self.folder / "words.txt").open("w") as words:
             out = {"stdout": words, "stderr": words}
-            self.process = subprocess.Popen(command, cwd=self.folder, env=cluster.environ, **out)
-        self.results = self.folder / "raybench-results" / name
+            self.process = subprocess.Popen(command, cwd=self.folder, env=self.cluster.environ, **out)
 
     @property
     def words(self):
@@ -245,3 +250,20 @@ def test_a_node_that_goes_away_and_comes_back(cluster):
     on_the_same = started[hit["trial"], 2]["host"]["name"] == "node-b"
     assert bool(resumed) == on_the_same, "a checkpoint is where it was made"
     assert on_the_same or "restarted from epoch 1" in again["warnings"][0]
+
+
+@pytest.mark.exhaustive
+def test_a_node_that_comes_back_with_a_different_address(cluster):
+    text = LEAVING.replace("name: leaving", "name: moved").replace("[any, there]", "[there]")
+    grid = Grid(cluster, "moved", text[: text.index("include")])
+    grid.wait_for(lambda: grid.events("epoch_ended"))
+    cluster.kill_second()
+    grid.wait_for(lambda: "was lost" in grid.words)
+    cluster.move_second()
+    cluster.start_second()
+    grid.wait_for(lambda: "joined the cluster" in grid.words)
+    grid.process.terminate()
+    grid.finish(130)
+    grid.start()
+    grid.finish(0)
+    assert [event["status"] for event in grid.events("trial_ended")][-1] == "completed"

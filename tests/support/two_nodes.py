@@ -91,6 +91,12 @@ class TwoNodes:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
 
+    def move_second(self):
+        """Give the second node, which does not run, a different address."""
+        first, self._second = (address.replace("198.18.", "198.19.") for address in (self._first, self._second))
+        run("ip", "addr", "add", f"{first}/30", "dev", f"{self.name}a")
+        run("ip", "-n", self.name, "addr", "add", f"{self._second}/30", "dev", f"{self.name}b")
+
     @property
     def head(self):
         """The process number of the first node's command, whose descendants run there."""
