@@ -24,9 +24,7 @@ from raybench.analysis.measured import (
     TIME,
     Measured,
     as_fraction,
-    clock_text,
     measure_all,
-    seconds_per_unit,
 )
 from raybench.analysis.of_mean import means
 from raybench.analysis.race import race_of
@@ -36,6 +34,7 @@ from raybench.analysis.targets import expected, target_ratio
 from raybench.analysis.trade_off import trade_offs
 from raybench.analysis.trust import with_trust
 from raybench.analysis.until import more_repeats, notes, with_needed_repeats
+from raybench.analysis.work import clock_text, seconds_per_unit
 from raybench.analysis.workloads import over_workloads
 from raybench.core.cell import Cell
 from raybench.core.identity import SYNTHETIC, is_smoke

@@ -17,7 +17,7 @@ from raybench.analysis.targets import expected, target_ratio
 from raybench.core.text import format_value
 from raybench.results.run_table import price_of
 
-MOST_NEAREST = 20  # with how many of those nearest to the best another is compared: all pairs of 1,000 take a minute
+MOST_NEAREST = 8  # with how many of those nearest to the best another is compared: all pairs of 1,000 take a minute
 
 
 @dataclass(frozen=True)

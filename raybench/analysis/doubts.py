@@ -13,11 +13,10 @@ from raybench.analysis.analyze import error_text
 from raybench.analysis.findings.conditions import others_load, slow_runs
 from raybench.analysis.intervals import Sample, difference
 from raybench.analysis.measured import (
-    SAME_WORK,
     Measured,
-    clock_of,
 )
 from raybench.analysis.versions import Change, Verdict, version_of
+from raybench.analysis.work import SAME_WORK, clock_of
 from raybench.core.ledger import training_s
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural

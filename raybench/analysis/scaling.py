@@ -10,7 +10,8 @@ import numpy as np
 from raybench.analysis.answer import Effect, Scaling, Summary
 from raybench.analysis.intervals import Sample, at_every_look, mean
 from raybench.analysis.matching import CORES, Matching
-from raybench.analysis.measured import SAME_WORK, Measured
+from raybench.analysis.measured import Measured
+from raybench.analysis.work import SAME_WORK
 from raybench.core.settings import short_name
 from raybench.devices import KINDS
 from raybench.results.run_table import Run

@@ -27,7 +27,8 @@ from raybench.analysis.changed_values import changed_values
 from raybench.analysis.findings.finding import Finding, View, concerning, kinds
 from raybench.analysis.machines import machine_cautions, session_cautions
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import Measured, seconds_per_unit
+from raybench.analysis.measured import Measured
+from raybench.analysis.work import seconds_per_unit
 from raybench.core.identity import is_smoke
 from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM

@@ -52,8 +52,8 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
     """
     from raybench import datasets
     from raybench.analysis.analyze import Grid
-    from raybench.analysis.measured import clock_text
     from raybench.analysis.noise import saved_noise
+    from raybench.analysis.work import clock_text
     from raybench.cli.cell_table import (
         as_data,
         budget_line,

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
 from raybench.analysis.compare import compare
-from raybench.analysis.measured import as_one_grid, counted_units
+from raybench.analysis.measured import as_one_grid
 from raybench.analysis.trade_off import choices
 from raybench.analysis.versions import Limits
+from raybench.analysis.work import counted_units
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.events import now
 from raybench.core.job import Target

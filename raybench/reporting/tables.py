@@ -41,7 +41,7 @@ def as_markdown(report: Report) -> str:
     parts = [f"**{literal(answer.grid)}**", *map(literal, _sentences(report))]
     parts += [markdown_table(table) for table in _tables(report)]
     parts += [literal(table_caption(answer)), literal(trust_sentence(answer))]
-    parts += [literal(caution_text(each)) for each in answer.trust.cautions]
+    parts += [literal(caution_text(caution)) for caution in answer.trust.cautions]
     parts.append(f"Method. {literal(report.method)}")
     return "\n\n".join(filter(None, parts)) + "\n"
 

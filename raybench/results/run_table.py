@@ -1,7 +1,7 @@
 """One table of runs: a row for each attempt at a trial, from its file or from a log of others.
 
     attempt files  ─► attempt_file ─┐            ┌─► analysis ─► reporting
-    logs of others ─► run_of       ─┴─► Run ─────┼─► tables of pandas
+    logs of others ─► sources      ─┴─► Run ─────┼─► tables of pandas
                                                  └─► MLflow
 
 A `Run` has in its fields what was recorded, and in its columns what follows from that. A column is a function of the
@@ -11,7 +11,8 @@ and `comparison`. So a new measurement is one line here, and the time of trainin
 epochs that count have one definition.
 
 What follows from several runs, such as a finding or an interval, is not in this table; analysis adds it. What is not
-known is None. A reader of logs makes a run from values by the names of columns (`run_of`).
+known is None. A reader of logs makes a run from values by the names of columns
+(`raybench.sources.runs`).
 
 Times are sums over sections of ledgers, which have a resolution of a microsecond; they are rounded to the nanosecond,
 so that they have no noise of floating point. Rules over epochs also count the epochs of a run that did not finish.
@@ -52,7 +53,6 @@ MODEL = "model"  # the setting with a column per option: the names and types of 
 DEVICE, HOST = "device_j", "host_j"
 """Joules in the summary of a run's counters (`raybench.monitoring.energy_summary`): of the device, and of its host."""
 
-OPENING = ("setup_s", "startup_s", "data_s", "build_s")  # columns of sections before the first epoch
 
 ACCURACY = "val/accuracy"
 
@@ -656,8 +656,6 @@ FIELDS = frozenset(entry.name for entry in fields(Run))
 TRIALS = c.columns_of(Run)
 """Columns of the table of trials. Other values of a cell have columns by their dotted names, with text as JSON."""
 
-_STORED = {column.name: str(column.attrname) for column in TRIALS if column.attrname in FIELDS}
-"""The fields of a run that are columns, by the names of these."""
 
 REPORTED = tuple(column for column in TRIALS if column.head)
 """Those that the table of configurations of a report has, too: their medians over runs."""
@@ -687,54 +685,6 @@ def cell_row(cell: Cell) -> dict[str, Any]:
 def as_json(value: Any) -> str:
     """Return a value as JSON, with sorted keys and readable spacing."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
-def run_of(values: Mapping[str, Any], epochs: Epochs, joules: Mapping[int, float] | None = None) -> Run:
-    """Return a run with these values by the names of columns of the table of trials; None is not known.
-
-    Args:
-        values: such as `trial`, `status`, `host`, and those of its cell, such as `params.x`.
-        epochs: its epochs (`Epochs.of_columns`).
-        joules: the energy of the device in each epoch, by number.
-    """
-    present = {name: value for name, value in values.items() if value is not None}
-    metric, params = present.get("target_metric"), [name for name in present if name.startswith(PARAM)]
-    run = Run(
-        **{_STORED[name]: present[name] for name in _STORED.keys() & present.keys()},
-        cell=_cell_with(tuple((name, present[name]) for name in (*CELL, *params) if name in present)),
-        profile=present.get("device"),
-        target=Target(metric, present.get("target_at_least"), present.get("target_at_most")) if metric else None,
-        host={"name": present["host"]} if "host" in present else {},
-        hardware={"memory_bytes": present["memory_bytes"]} if "memory_bytes" in present else {},
-        ledger={name.removesuffix("_s"): present[name] for name in OPENING if name in present},
-        epochs=epochs,
-    )
-    return replace(run, audit={"energy": _energy(run, joules)}) if joules else run
-
-
-@lru_cache(4096)  # the runs of a configuration share it
-def _cell_with(values: tuple[tuple[str, Any], ...]) -> Cell:
-    """The cell with these columns; the inverse of `cell_row`."""
-    tree: dict[str, Any] = {}
-    for name, value in values:
-        *path, last = CELL[name].leaf.split(".") if name in CELL else name.split(".", 1)
-        place = tree
-        for step in path:
-            place = place.setdefault(step, {})
-        place[last] = value
-    return Cell.from_json(tree)
-
-
-def _energy(run: Run, joules: Mapping[int, float]) -> dict[str, Any]:
-    """Return the summary of the energy of epochs, as a sampler writes it."""
-    stretches = {"epochs": run.epochs, "steady": run.steady, "target": run.epochs_to(run.target)}
-    numbers = {name: epochs.column("epoch") for name, epochs in stretches.items()}
-    sums = {
-        name: {DEVICE: sum(joules[number] for number in epochs), "count": len(epochs)}
-        for name, epochs in numbers.items()
-        if epochs and joules.keys() >= {*epochs}
-    }
-    return {**sums, "each": {str(number): {DEVICE: energy_j} for number, energy_j in joules.items()}}
 
 
 def latest(runs: Iterable[Run]) -> dict[str, Run]:

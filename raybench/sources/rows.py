@@ -15,7 +15,8 @@ from raybench.core.status import TrialStatus
 from raybench.errors import FileError, Problem, close
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
-from raybench.results.run_table import CELL, OPENING, TRIALS, Run, run_of
+from raybench.results.run_table import CELL, TRIALS, Run
+from raybench.sources.runs import OPENING, run_of
 
 SHOWN = 10  # maximum number of problems of a file that are printed; of more, their number is
 

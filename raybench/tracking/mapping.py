@@ -92,10 +92,10 @@ class Result:
     def metrics(self) -> dict[str, float]:
         """The speed of each configuration relative to its reference, and the ends of its 95% interval."""
         values: dict[str, float] = {}
-        for each in self.answer.configurations:
-            if each.ratio and each.reference is not None:
-                name = _name(f"speed/{each.label.replace(', ', ' ')}")
-                ends = {name: each.ratio.value, f"{name} low": each.ratio.low, f"{name} high": each.ratio.high}
+        for row in self.answer.configurations:
+            if row.ratio and row.reference is not None:
+                name = _name(f"speed/{row.label.replace(', ', ' ')}")
+                ends = {name: row.ratio.value, f"{name} low": row.ratio.low, f"{name} high": row.ratio.high}
                 values |= {name: value for name, value in ends.items() if value is not None}
         return values
 

@@ -246,7 +246,7 @@ def pages(store: Store, address: str) -> list[str]:
         ours, order = f"tags.`{p.KIND}` = '{p.TRAINING}'", ["last_update_time DESC"]
         newest = MlflowClient(store.uri).search_experiments(filter_string=ours, order_by=order, max_results=MAX_PAGES)
     path = f"{address}/#/experiments/{{}}/runs?workflowType=machine_learning"
-    return [f"{each.name}  {path.format(each.experiment_id)}" for each in newest]
+    return [f"{experiment.name}  {path.format(experiment.experiment_id)}" for experiment in newest]
 
 
 def download(store: Store, folder: Path, grid: str | None = None) -> tuple[list[Path], int]:

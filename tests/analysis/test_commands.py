@@ -3,7 +3,7 @@
 import pytest
 from support.made_up_runs import MadeUpGrid
 
-from raybench.analysis.measured import work_of
+from raybench.analysis.work import work_of
 from raybench.core.origin import Origin
 from raybench.results.metrics import main_metric
 from raybench.results.output_clock import OutputClock

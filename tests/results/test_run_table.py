@@ -9,8 +9,9 @@ import pytest
 
 from raybench.reporting.results import Results
 from raybench.results.epochs import Epochs
-from raybench.results.run_table import Run, run_of
+from raybench.results.run_table import Run
 from raybench.sources import GridSource
+from raybench.sources.runs import run_of
 
 COLUMN = """    pause_s = number("s", "longest pause", "ledger.pause", mlflow="summary/pause_s", head="pause, s")
 """
@@ -29,11 +30,12 @@ exec(compile(text.replace(mark, sys.argv[1] + mark), path, "exec"), module.__dic
 from raybench.reporting.report import as_json
 from raybench.reporting.results import Results
 from raybench.sources import GridSource
+from raybench.sources.runs import run_of
 from raybench.tracking.mapping import summary_metrics
 
 def run(batch, repeat, pause):
     columns = {"epoch": [1, 2], "train_s": [2.0, 1.0 + batch / 10]}
-    made = module.run_of(
+    made = run_of(
         {"trial": f"b{batch}-r{repeat}", "status": "completed", "batch_size": batch}, epochs.Epochs.of_columns(columns)
     )
     made.ledger = {"pause": pause}

@@ -15,18 +15,18 @@ STATUSES = {"oom": "out of memory", "timeout": "timed out", "killed": "stopped",
 """Words for the ends of runs; the others are words already."""
 
 
-def running_sentence(answer: Answer, made: str, may_end_earlier: bool, write_s: float) -> str:
+def running_sentence(answer: Answer, now: str, may_end_earlier: bool, write_s: float) -> str:
     """How far a running grid is.
 
     Args:
-        made: the time of the report, as in `Report.made`.
+        now: the time of the report, as in `Report.made`.
         may_end_earlier: whether not all planned trials have to run.
         write_s: how long it took to write the page before; 0 if there was none.
     """
     most = "at most " if may_end_earlier else ""
     count = f"{answer.status.completed:,} of {most}{plural(answer.status.planned, 'trial')}"
     cost = f", the time before in {seconds_text(write_s)}" if write_s else ""
-    return f"Running: {count} so far; the answer comes at the end. Written at {made[11:19]} UTC{cost}."
+    return f"Running: {count} so far; the answer comes at the end. Written at {now[11:19]} UTC{cost}."
 
 
 def status_sentences(answer: Answer, running: str = "") -> list[str]:
