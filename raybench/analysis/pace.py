@@ -58,10 +58,11 @@ def _halves(seconds: Sequence[float]) -> Rates | None:
         return median(seconds[:count]), median(seconds[count:])
     count = len(seconds) // 2
     early, late = seconds[:count], seconds[-count:]
-    share = fmean((a < b) + 0.5 * (a == b) for a, b in product(early, late))
     rates = median(early), median(late)
-    is_change = abs(math.log(rates[1] / rates[0])) > math.log1p(CHANGE)
-    return rates if is_change and max(share, 1 - share) >= SEPARATE else None
+    if abs(math.log(rates[1] / rates[0])) <= math.log1p(CHANGE):
+        return None
+    share = fmean((a < b) + 0.5 * (a == b) for a, b in product(early, late))
+    return rates if max(share, 1 - share) >= SEPARATE else None
 
 
 def _differ(series: Sequence[Sequence[float]]) -> bool:

@@ -81,8 +81,8 @@ def from_attempts(
 
         request, unused = PriceList.read(Path(options.prices), options.terms).applied(request, attempts)
         warnings += [unused] if unused else []
-    units = counted_units(run for run in attempts if run.cell_id in requested)
-    if (chosen_unit := options.unit or request.unit) and chosen_unit not in units:
+    counted = [run for run in attempts if run.cell_id in requested]
+    if (chosen_unit := options.unit or request.unit) and chosen_unit not in (units := counted_units(counted)):
         hint = nearest(chosen_unit, units) if units else "the trials count nothing"
         problem = f"unit: no run counts {chosen_unit}; {hint}"
         if options.unit:
@@ -98,7 +98,6 @@ def from_attempts(
         except UsageError as error:  # no run has the metric, or the limits are damaged
             decision = (str(error),)
         answer = replace(answer, decision=decision)
-    counted = [run for run in attempts if run.cell_id in requested]
     return make_report(answer, counted, now(), request.text, executions, sources)
 
 

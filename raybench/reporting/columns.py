@@ -60,8 +60,8 @@ def _difference_head(metric: str) -> str:
 
 def rows(answer: Answer) -> list[Configuration]:
     """Return the configurations in the order of the table: by rank, then those without a time."""
-    ranked = [answer.configurations[index] for index in answer.ranking]
-    return [*ranked, *(row for row in answer.configurations if row.index not in set(answer.ranking))]
+    indices = dict.fromkeys([*answer.ranking, *range(len(answer.configurations))])
+    return [answer.configurations[index] for index in indices]
 
 
 def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
