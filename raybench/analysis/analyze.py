@@ -84,8 +84,8 @@ class Grid:
         self.measured = [replace(cell, misses=cell.index in missing) for cell in self.measured]
         names = dict.fromkeys(name for cell in self.measured for name in cell.qualities)
         self.metric = main_metric(names, request.metric)
-        metrics_of_interest = self.metric, self.target.metric if self.target else ""
-        self.metrics = [name for name in dict.fromkeys(metrics_of_interest) if name in names]
+        metrics = self.metric, self.target.metric if self.target else ""
+        self.metrics = [name for name in dict.fromkeys(metrics) if name in names]
         self._sign = -request.direction(self.metric).sign
         self.is_timed = any(training_s(run.epochs) for cell in self.measured for run in cell.completed)
         self._quality_sign = self._sign if self.metric and (request.budget or not self.is_timed) else None
@@ -125,7 +125,7 @@ class Grid:
         kept = self._sign, request.max_quality_loss
         named = jobs if len(jobs) > 1 else {}
         bests = best(measured, matching, metric, named, self._quality_sign, kept) if is_result else ()
-        made_effects = (
+        axis_effects = (
             tuple(effects(measured, matching, self.metrics, self._quality_sign is not None)) if is_result else ()
         )
         data = (str(cell.content.data.name) for cell in request.cells)
@@ -142,8 +142,8 @@ class Grid:
             over_workloads=tuple(over_workloads(measured, named, metric, weights or {})) if is_result else (),
             weights=weights or {},
             trade_offs=tuple(trade_offs(measured, metric, named)) if is_result and self._quality_sign is None else (),
-            effects=made_effects,
-            scalings=tuple(scalings(measured, matching, made_effects)),
+            effects=axis_effects,
+            scalings=tuple(scalings(measured, matching, axis_effects)),
             more_repeats=more_repeats(bests[0], configurations, measured) if bests and not request.rule else None,
             machine_speeds=tuple(machine_speeds(measured)),
             these_machines=request.these_machines,
@@ -303,9 +303,7 @@ def _status(configurations: Sequence[Configuration], part: str, repeats: Iterabl
 
 def _mfu(runs: Sequence[Run]) -> dict[str, Any]:
     used = [(run, run.utilization) for run in runs if run.utilization]
-    share = cost_summary(
-        tuple(Sample(run.repeat, math.log(utilization.mfu)) for run, utilization in used if utilization.mfu)
-    )
+    share = cost_summary(tuple(Sample(run.repeat, math.log(use.mfu)) for run, use in used if use.mfu))
     if share is None or share.runs < len(runs):
         return {}
     least = min((utilization.basis for _, utilization in used), key=lambda basis: basis.peak)

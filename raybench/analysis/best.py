@@ -108,10 +108,8 @@ def best_of_devices(
             groups.setdefault(format_value(configurations[index].axes.get("device")), []).append(index)
         for first, *rivals in groups.values() if len(groups) > 1 else ():
             pairs = {index: scale.compare(configurations[first], configurations[index]) for index in rivals}
-            comparisons = {
-                index: comparison for index, comparison in pairs.items() if comparison and comparison.has_interval
-            }
-            close = tuple(index for index, comparison in comparisons.items() if not comparison.is_significant)
+            comparisons = {index: ratio for index, ratio in pairs.items() if ratio and ratio.has_interval}
+            close = tuple(index for index, ratio in comparisons.items() if not ratio.is_significant)
             is_certain = not close if rivals and len(comparisons) == len(rivals) else None
             bests.append(BestOfDevice(first, close, 1 + len(rivals), is_certain))
     return bests if any(best.of > 1 for best in bests) else []

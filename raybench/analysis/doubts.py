@@ -56,10 +56,7 @@ def different_work(base: Measured, new: Measured, is_same_length: bool) -> str:
         return f"runs of {version_of(copied.axes)} have exactly the same times, so that they are copies of one"
     clocks = [{(run.clock, clock_of(run)) for run in side} for side in sides]
     if clocks[0] != clocks[1]:
-        texts = [
-            join_words(sorted(lines or clock or "an unknown clock" for clock, lines in side_clocks))
-            for side_clocks in clocks
-        ]
+        texts = [join_words(sorted(lines or clock or "an unknown clock" for clock, lines in side)) for side in clocks]
         return f"epochs of base are timed by {texts[0]}, those of new by {texts[1]}"
     if not is_same_length:
         return ""
@@ -225,9 +222,7 @@ def by_misses(change: Change, base: Measured, new: Measured) -> Change:
 
 def _misses(measured: Measured) -> tuple[int, int]:
     """Return the number of runs that did not complete or reach the target, and that of all."""
-    missed = {
-        (target_run.sample.repeat, target_run.sample.host) for target_run in measured.tries if not target_run.reached
-    }
+    missed = {(run.sample.repeat, run.sample.host) for run in measured.tries if not run.reached}
     ended = [*measured.ended, *measured.killed]
     failed = (run.status != TrialStatus.COMPLETED or (run.repeat, run.machine_name) in missed for run in ended)
     return sum(failed), len(ended)

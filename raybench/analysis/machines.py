@@ -149,8 +149,8 @@ def effect(quantity: str, pairs: Pairs, floor: float | None = None) -> EffectEst
 
 
 def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate | None:
-    are_models = any(_differs(configuration, reference, quantity) for configuration, reference in pairs)
-    sides = [(configuration.samples(quantity), reference.samples(quantity)) for configuration, reference in pairs]
+    are_models = any(_differs(cell, reference, quantity) for cell, reference in pairs)
+    sides = [(cell.samples(quantity), reference.samples(quantity)) for cell, reference in pairs]
     if not are_models:
         sides = [tuple(_on(_hosts(*pair), samples) for samples in pair) for pair in sides]  # type: ignore[misc]
     hosts = [{run.host for pair in sides for run in pair[number]} for number in range(2)]
@@ -165,12 +165,10 @@ def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate 
             return replace(result, mean=mean, sets=(mean,))
         return result
     if are_models:
-        configuration, reference = (
-            _Side.of([pair[number] for pair in sides], floor / len(sides)) for number in range(2)
-        )
-        base = _between(configuration, reference)
-        spread = _sum([configuration.spread, reference.spread, _spread_of_grid(pairs, quantity)])
-        weight, prior = configuration.weight + reference.weight, _prior(quantity, pairs)
+        cell, reference = (_Side.of([pair[number] for pair in sides], floor / len(sides)) for number in range(2))
+        base = _between(cell, reference)
+        spread = _sum([cell.spread, reference.spread, _spread_of_grid(pairs, quantity)])
+        weight, prior = cell.weight + reference.weight, _prior(quantity, pairs)
     else:
         change = _Side.of([_differences(*pair) for pair in sides], 2 * floor / len(sides))
         error = math.sqrt(change.noise) if change.noise_df else None
@@ -221,11 +219,11 @@ def _moderated(base: Estimate, weight: float, prior: Prior | None, spread: Sprea
     )
 
 
-def allowance(configuration: Measured, reference: Measured, quantity: str) -> float:
+def allowance(cell: Measured, reference: Measured, quantity: str) -> float:
     """Return the half-width for machines of an interval of logs; 0 on the same device of the same machines."""
-    result = effect(quantity, [(configuration, reference)])
-    prior = _prior(quantity, [(configuration, reference)])
-    if not prior or not result or not _differs(configuration, reference, quantity):
+    result = effect(quantity, [(cell, reference)])
+    prior = _prior(quantity, [(cell, reference)])
+    if not prior or not result or not _differs(cell, reference, quantity):
         return 0.0
     estimate = result.mean
     if estimate.alone and estimate.half and estimate.alone.half is not None:
@@ -245,24 +243,22 @@ def _prior(quantity: str, pairs: Pairs) -> Prior | None:
         return NO_MACHINE
     if any(side.machines is None for pair in pairs for side in pair):
         return None
-    is_same = all(has_same_software(configuration, reference) for configuration, reference in pairs)
+    is_same = all(has_same_software(cell, reference) for cell, reference in pairs)
     return SAME_SOFTWARE if is_same else ANY_SOFTWARE
 
 
-def has_same_software(configuration: Measured, reference: Measured) -> bool:
+def has_same_software(cell: Measured, reference: Measured) -> bool:
     """Return whether both have the same framework, kernel and code, and driver, if both have one; false if unknown."""
-    first, second = configuration.software, reference.software
+    first, second = cell.software, reference.software
     names = {*first, *second} - {"driver"} | (first.keys() & second.keys())
-    if configuration.axes.get(VERSION_AXIS) != reference.axes.get(VERSION_AXIS):  # other code is what is compared
+    if cell.axes.get(VERSION_AXIS) != reference.axes.get(VERSION_AXIS):  # other code is what is compared
         names &= {"driver", "kernel"}
     return bool(first and second) and all(first.get(name) == second.get(name) for name in names)
 
 
-def _differs(configuration: Measured, reference: Measured, quantity: str) -> bool:
+def _differs(cell: Measured, reference: Measured, quantity: str) -> bool:
     """Return whether two configurations ran on different models of device, or on no common machine."""
-    return configuration.model != reference.model or not _hosts(
-        configuration.samples(quantity), reference.samples(quantity)
-    )
+    return cell.model != reference.model or not _hosts(cell.samples(quantity), reference.samples(quantity))
 
 
 def _hosts(*sides: Sequence[Sample]) -> set[str]:
@@ -286,18 +282,18 @@ def _differences(samples: Sequence[Sample], references: Sequence[Sample]) -> lis
 def machine_speeds(configurations: Sequence[Measured]) -> list[Machine]:
     """Return the machines, each with its speed relative to the others of its model, the slowest first."""
     by_model: dict[str, list[Measured]] = {}
-    for configuration in configurations:
-        if configuration.completed:
-            by_model.setdefault(configuration.model, []).append(configuration)
-    hosts = {run.machine_name for configuration in configurations for run in configuration.completed}
+    for cell in configurations:
+        if cell.completed:
+            by_model.setdefault(cell.model, []).append(cell)
+    hosts = {run.machine_name for cell in configurations for run in cell.completed}
     names = Counter(host.partition(" ")[0] for host in hosts)
     machines = []
     for same_model in by_model.values():
-        runs = Counter(run.machine_name for configuration in same_model for run in configuration.completed)
+        runs = Counter(run.machine_name for cell in same_model for run in cell.completed)
         devices: dict[str, dict[str, None]] = {}
-        for configuration in same_model:
-            for run in configuration.completed:
-                device = str(configuration.axes.get("device") or configuration.model)
+        for cell in same_model:
+            for run in cell.completed:
+                device = str(cell.axes.get("device") or cell.model)
                 devices.setdefault(run.machine_name, {})[device] = None
         for host, count in runs.items():
             name, _, identity = host.partition(" ")
@@ -310,31 +306,25 @@ def machine_speeds(configurations: Sequence[Measured]) -> list[Machine]:
 
 def _relative(machine: Machine, host: str, configurations: Sequence[Measured], count: int) -> Machine:
     """Return a machine with its speed relative to the others of its model, over the configurations of both."""
-    sets = [
-        ({host} & _hosts(configuration.times), configuration)
-        for configuration in configurations
-        if len(_hosts(configuration.times)) > 1
-    ]
-    common = [configuration for hosts, configuration in sets if hosts]
+    sets = [({host} & _hosts(cell.times), cell) for cell in configurations if len(_hosts(cell.times)) > 1]
+    common = [cell for hosts, cell in sets if hosts]
     if not common:
         return machine
     this, others_of_model = (
-        _Side.of([[run for run in configuration.times if (run.host == host) is is_own] for configuration in common])
+        _Side.of([[run for run in cell.times if (run.host == host) is is_own] for cell in common])
         for is_own in (True, False)
     )
-    runs = _Side.of([configuration.times for configuration in common])  # each machine alone has too few for its noise
+    runs = _Side.of([cell.times for cell in common])  # each machine alone has too few for its noise
     error = math.sqrt(runs.variance * (this.scale + others_of_model.scale)) if runs.noise_df else None
     base = Estimate(
         others_of_model.value - this.value, error, runs.noise_df, ALPHA / count
     )  # as the slowest is looked for
-    is_same = (
-        all(configuration.software == common[0].software for configuration in common) and common[0].has_one_software
-    )
+    is_same = all(cell.software == common[0].software for cell in common) and common[0].has_one_software
     prior = SAME_SOFTWARE if is_same else ANY_SOFTWARE
     bounds = _moderated(base, this.weight + others_of_model.weight, prior, others_of_model.spread).interval()
     ends = replace(base, alpha=ALPHA).interval()
     low, high = map(math.exp, ends) if ends else (None, None)
-    other_hosts = {run.host for configuration in common for run in configuration.times} - {host}
+    other_hosts = {run.host for cell in common for run in cell.times} - {host}
     speed = Ratio(math.exp(base.value), low, high, machine.runs)
     return replace(machine, others=len(other_hosts), speed=speed, is_slow=bounds is not None and bounds[1] < 0)
 
@@ -355,10 +345,10 @@ def machine_cautions(machines: Sequence[Machine]) -> Iterator[Caution]:
 def session_cautions(measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield a caution for each machine on which a configuration had another speed in a later session."""
     by_host: dict[str, list[tuple[int, Sample]]] = {}
-    for configuration in measured:
-        for run in configuration.times:
+    for cell in measured:
+        for run in cell.times:
             if run.started is not None and run.ended is not None:
-                by_host.setdefault(run.host, []).append((configuration.index, run))
+                by_host.setdefault(run.host, []).append((cell.index, run))
     for host, runs in by_host.items():
         sessions = _sessions(runs)
         pairs = [
@@ -385,7 +375,7 @@ def session_cautions(measured: Sequence[Measured]) -> Iterator[Caution]:
                 f"{began:%Y-%m-%d %H:%M} UTC as in the one before (95% CI {low:.2f}–{high:.2f})"
             )
             mixed = len({frozenset(n for n, session in enumerate(sessions) if i in session) for i, _ in runs}) > 1
-            could = mixed or len({configuration.model for configuration in measured}) > 1
+            could = mixed or len({cell.model for cell in measured}) > 1
             yield Caution("sessions_differ", text, "run all again in one session (`--rerun`)", could_change_best=could)
 
 

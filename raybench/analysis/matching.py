@@ -140,10 +140,10 @@ class Matching:
         groups = self._by_rest[axis]
         return [(group[first], group[second]) for group in groups.values() if first in group and second in group]
 
-    def _rest(self, configuration: Measured, ignored: Collection[str]) -> tuple[Any, ...]:
+    def _rest(self, cell: Measured, ignored: Collection[str]) -> tuple[Any, ...]:
         """Return a configuration's job and values on axes that are not ignored."""
-        values = (coordinate for coordinate in self._sorted[configuration.index] if coordinate[0] not in ignored)
-        return configuration.job, *values
+        values = (coordinate for coordinate in self._sorted[cell.index] if coordinate[0] not in ignored)
+        return cell.job, *values
 
 
 def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...]]:
@@ -161,9 +161,8 @@ def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...
     return {axis: varied[axis] for axis in dict.fromkeys([*first, *varied])}
 
 
-def _has(configuration: Measured, values: Mapping[str, Any]) -> bool:
+def _has(cell: Measured, values: Mapping[str, Any]) -> bool:
     """Return whether a configuration has values on axes."""
     return all(
-        axis in configuration.axes and format_value(configuration.axes[axis]) == format_value(value)
-        for axis, value in values.items()
+        axis in cell.axes and format_value(cell.axes[axis]) == format_value(value) for axis, value in values.items()
     )

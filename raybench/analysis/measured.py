@@ -283,9 +283,7 @@ class _Measurement:
         self._stopping = _stopping(request)
         self._is_bounded = bool(self._target or request.budget)
         completed = {cell_id: self._completed(runs_of_cell) for cell_id, runs_of_cell in self._by_cell.items()}
-        self._changing = {
-            cell_id: changing_rates(completed_runs, self.unit) for cell_id, completed_runs in completed.items()
-        }
+        self._changing = {cell_id: changing_rates(runs, self.unit) for cell_id, runs in completed.items()}
         # All of a job have means then, since a mean and a median are not the same number.
         changing = (cell_id for cell_id, rates in self._changing.items() if rates)
         self._changing_jobs = {job_of(completed[cell_id][0].cell) for cell_id in changing}

@@ -74,23 +74,23 @@ class NoiseFloor:
         return max(gains, key=lambda name: gains[name], default="")
 
 
-def noise_floor(configuration: Measured) -> NoiseFloor:
+def noise_floor(cell: Measured) -> NoiseFloor:
     """Return the noise of a configuration, by its runs in their order."""
     doublings: dict[str, list[float]] = {}
-    for run in configuration.completed:
-        for name in configuration.qualities:
+    for run in cell.completed:
+        for name in cell.qualities:
             column = [value for value in run.epochs.column("metrics", name, math.nan) if math.isfinite(value)]
             if len(column) > 1:
                 doublings.setdefault(name, []).append(column[-1] - column[(len(column) - 1) // 2])
     metrics = {}
-    for name in quality_metrics(configuration.qualities):
-        values = [sample.value for sample in configuration.qualities[name]]
-        if len(values) >= LEAST_RUNS and name not in configuration.alike:
+    for name in quality_metrics(cell.qualities):
+        values = [sample.value for sample in cell.qualities[name]]
+        if len(values) >= LEAST_RUNS and name not in cell.alike:
             changes = doublings.get(name)
-            metrics[name] = _noise(values, configuration.rounding(name), fmean(changes) if changes else None)
-    times = [sample.value for sample in configuration.times]
-    time = _noise(times, configuration.rounding(TIME)) if len(times) >= LEAST_RUNS else None
-    return NoiseFloor(time, metrics, tuple(name for name in configuration.qualities if name in configuration.alike))
+            metrics[name] = _noise(values, cell.rounding(name), fmean(changes) if changes else None)
+    times = [sample.value for sample in cell.times]
+    time = _noise(times, cell.rounding(TIME)) if len(times) >= LEAST_RUNS else None
+    return NoiseFloor(time, metrics, tuple(name for name in cell.qualities if name in cell.alike))
 
 
 def _noise(values: Sequence[float], rounding: float, doubling: float | None = None) -> Noise:

@@ -19,8 +19,8 @@ def means(configurations: Sequence[Measured], target: Target | None) -> Iterator
     """
     if target is None or target.mean_level is None:
         return
-    for configuration in configurations:
-        values = [sample.value for sample in configuration.qualities.get(target.metric, ())]
+    for cell in configurations:
+        values = [sample.value for sample in cell.qualities.get(target.metric, ())]
         if not values:
             continue
         sign, mean, p = 1 if target.at_most is None else -1, fmean(values), None
@@ -30,4 +30,4 @@ def means(configurations: Sequence[Measured], target: Target | None) -> Iterator
             p = float(stdtr(len(values) - 1, -sign * (mean - (target.bound or 0.0)) / error))
         reached_alone = sum(map(target.is_reached_by, values))
         is_shown = p is not None and p < target.mean_level
-        yield TargetMean(configuration.index, mean, len(values), reached_alone, target.is_reached_by(mean), p, is_shown)
+        yield TargetMean(cell.index, mean, len(values), reached_alone, target.is_reached_by(mean), p, is_shown)

@@ -52,11 +52,7 @@ def metric_direction(view: View) -> Iterator[Caution]:
 def percent_or_fraction(view: View) -> Iterator[Caution]:
     """Accuracies of one side are read as percent (median above 1.5), and those of another as fractions."""
     metric = view.answer.metric
-    scales = {
-        configuration.index: configuration.scales[metric]
-        for configuration in view.measured
-        if metric in configuration.scales
-    }
+    scales = {cell.index: cell.scales[metric] for cell in view.measured if metric in cell.scales}
     if len({*scales.values()}) > 1:
         percent = [index for index, scale in scales.items() if scale != 1]
         fractions = [index for index, scale in scales.items() if scale == 1]
@@ -114,9 +110,7 @@ def changing_speed(view: View) -> Iterator[Caution]:
 
     A median would be the time of one part of the training.
     """
-    if rates := {
-        configuration.index: configuration.changing for configuration in view.measured if configuration.changing
-    }:
+    if rates := {cell.index: cell.changing for cell in view.measured if cell.changing}:
         early, late = max(rates.values(), key=lambda pair: abs(math.log(pair[1] / pair[0])))
         text = f"the speed of {view.names(rates)} changes in training, from {early:.3g} to {late:.3g} s per "
         text += f"{view.answer.unit.label}{' at most' if len(rates) > 1 else ''}: the times are means of steady epochs"
@@ -126,7 +120,7 @@ def changing_speed(view: View) -> Iterator[Caution]:
 @detects("give times with more digits", of_answer=True, guess=True)
 def equal_times(view: View) -> Iterator[Caution]:
     """The times of all repeats are equal in all digits: there is no interval."""
-    equal = [configuration.index for configuration in view.measured if TIME in configuration.alike]
+    equal = [cell.index for cell in view.measured if TIME in cell.alike]
     if equal and not view.answer.budget:  # with one they are meant to be
         text = f"the times of all runs of {view.names(equal)} are equal in all digits: there is no interval"
         yield concerning(equal, text, is_open=len(view.timed) > 1)
