@@ -209,7 +209,21 @@ def shipped_grids() -> str:
     return table(("grid", "content"), ((f"`{name}`", grid.get("description", "")) for name, grid in grids))
 
 
+def three_claims() -> str:
+    """Claims of 2026 with the last sentence of the verdict on each, from docs/claims.md."""
+    names = ("nanochat, run 4", "modded-nanogpt, record 81", "parameter-golf: wider clipping")
+    sections = (ROOT / "docs" / "claims.md").read_text().split("\n## ")[1:]
+    chosen = (next(text for text in sections if text.startswith(name)).split("\n\n") for name in names)
+    rows = []
+    for title, claim, *parts in chosen:
+        verdicts = [part.removeprefix("> ") for part in parts if part.startswith("> ") and "Rule:" not in part]
+        verdict = next((each for each in verdicts if each.startswith(("Faster", "Undecided"))), verdicts[-1])
+        rows.append((f"{title}. {claim.removeprefix('Claim: ')}", verdict))
+    return table(("claim", "`raybench report` on its logs"), rows)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
+    "three claims": three_claims,
     "device kinds": device_kinds,
     "command keys": command_keys,
     "device keys": device_keys,

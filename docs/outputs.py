@@ -1,13 +1,15 @@
 """The outputs of commands that the README and the documentation show.
 
 A page has the comment `<!-- output: NAME -->` above the block with the output NAME. `python docs/outputs.py` runs the
-commands on recorded results (a few seconds) and writes what they print into all pages.
+commands on recorded results (a few seconds) and writes what they print into all pages. `python docs/outputs.py picture`
+renders docs/report.png with chromium.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,7 +51,29 @@ def _run(arguments: str) -> str:
     return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines()) + "\n"
 
 
+def picture() -> None:
+    """Write docs/report.png: the answer and the figure of a report on published logs, as chromium shows them.
+
+    Raises:
+        FileNotFoundError: there is no chromium.
+    """
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        raise FileNotFoundError("docs/report.png needs chromium")
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        source = ROOT / "notebooks" / "published" / "claims" / "golf_records.csv"
+        command = [sys.executable, "-m", "raybench", "report", "--chain", str(source), "--html", str(page)]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        options += ["--hide-scrollbars", "--window-size=760,1060", f"--user-data-dir={folder}/profile"]
+        picture = f"--screenshot={ROOT / 'docs' / 'report.png'}"
+        subprocess.run([browser, *options, picture, page.as_uri()], check=True, stderr=subprocess.DEVNULL)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["picture"]:
+        sys.exit(picture())
     outputs = texts()
     for path in pages():
         path.write_text(BLOCK.sub(lambda match: match["head"] + outputs[match["name"]], path.read_text()))

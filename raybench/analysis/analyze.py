@@ -32,7 +32,7 @@ from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_d
 from raybench.analysis.scaling import scalings
 from raybench.analysis.targets import expected, target_ratio
 from raybench.analysis.trade_off import trade_offs
-from raybench.analysis.trust import with_trust
+from raybench.analysis.trust import trust_of_warnings, with_trust
 from raybench.analysis.until import more_repeats, notes, with_needed_repeats
 from raybench.analysis.work import clock_text, seconds_per_unit
 from raybench.analysis.workloads import over_workloads
@@ -89,9 +89,12 @@ class Grid:
         self._sign = -request.direction(self.metric).sign
         self.is_timed = any(training_s(run.epochs) for cell in self.measured for run in cell.completed)
         self._quality_sign = self._sign if self.metric and (request.budget or not self.is_timed) else None
-        self._order = ranking(self.measured, self.metric, self._quality_sign)
+        # The numbers of a smoke run show that everything runs; as results they would mislead.
+        self.is_result = not is_smoke(request.name)
+        self._order = ranking(self.measured, self.metric, self._quality_sign) if self.is_result else []
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline, self._order)
-        self.findings = findings([run for cell in self.measured for run in cell.attempts], self.matching.axes)
+        judged = [run for cell in self.measured for run in cell.attempts] if self.is_result else []
+        self.findings = findings(judged, self.matching.axes)
         used = [run.utilization for cell in self.measured for run in cell.completed if run.utilization]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {
@@ -120,13 +123,11 @@ class Grid:
         for cell in measured:
             names = configurations[cell.index].workload, str(cell.axes.get("data_set") or ""), cell.kind
             jobs[cell.job] = ", ".join(filter(None, names))
-        # The numbers of a smoke run show that everything runs; a sentence or an effect would present them as results.
-        is_result = not is_smoke(request.name)
         kept = self._sign, request.max_quality_loss
         named = jobs if len(jobs) > 1 else {}
-        bests = best(measured, matching, metric, named, self._quality_sign, kept) if is_result else ()
+        bests = best(measured, matching, metric, named, self._quality_sign, kept) if self.is_result else ()
         axis_effects = (
-            tuple(effects(measured, matching, self.metrics, self._quality_sign is not None)) if is_result else ()
+            tuple(effects(measured, matching, self.metrics, self._quality_sign is not None)) if self.is_result else ()
         )
         data = (str(cell.content.data.name) for cell in request.cells)
         answer = Answer(
@@ -138,14 +139,16 @@ class Grid:
             configurations=tuple(configurations),
             ranking=tuple(self._order),
             best=tuple(bests),
-            of_devices=tuple(best_of_devices(measured, metric, self._quality_sign)) if is_result else (),
-            over_workloads=tuple(over_workloads(measured, named, metric, weights or {})) if is_result else (),
+            of_devices=tuple(best_of_devices(measured, metric, self._quality_sign)) if self.is_result else (),
+            over_workloads=tuple(over_workloads(measured, named, metric, weights or {})) if self.is_result else (),
             weights=weights or {},
-            trade_offs=tuple(trade_offs(measured, metric, named)) if is_result and self._quality_sign is None else (),
+            trade_offs=tuple(trade_offs(measured, metric, named))
+            if self.is_result and self._quality_sign is None
+            else (),
             effects=axis_effects,
             scalings=tuple(scalings(measured, matching, axis_effects)),
             more_repeats=more_repeats(bests[0], configurations, measured) if bests and not request.rule else None,
-            machine_speeds=tuple(machine_speeds(measured)),
+            machine_speeds=tuple(machine_speeds(measured)) if self.is_result else (),
             these_machines=request.these_machines,
             status=_status(configurations, request.part, notes(measured, matching, request, self._race)),
             compared=matching.compared[0] if matching.compares_best and matching.compared else "",
@@ -161,6 +164,8 @@ class Grid:
             currency=request.currency,
             max_quality_loss=request.max_quality_loss,
         )
+        if not self.is_result:
+            return replace(answer, trust=trust_of_warnings(warnings))
         return with_trust(View(answer, measured, matching, request), self.findings, warnings)
 
     def _configuration(self, measured: Measured) -> Configuration:
@@ -189,7 +194,7 @@ class Grid:
         workload = str(content.workload.name or self.request.workload)
         parts = dict.fromkeys(name for run in runs for name in run.ledger)
         are_skipped = bool(measured.attempts) and all(run.status == TrialStatus.SKIPPED for run in measured.attempts)
-        return Configuration(
+        identity = Configuration(
             index=measured.index,
             cell_id=cell.cell_id,
             label=configuration_label(_with_number(cell.axes, content), self.matching.axes) or workload,
@@ -200,6 +205,12 @@ class Grid:
             completed=len(runs),
             endings=_endings(cell, measured.attempts),
             skip=cell.skip or (error_text(measured.attempts[0]) or "skipped" if are_skipped else None),
+            hardware=hardware_text(content.device),
+        )
+        if not self.is_result:
+            return identity
+        return replace(
+            identity,
             runs=tuple(self._run(run, measured) for run in runs),
             seconds=seconds,
             rate=cost_summary(measured.rates, measured.rounding(TIME)),
@@ -208,7 +219,6 @@ class Grid:
             total_is_training=bool(runs) and all(run.total_s is None for run in runs),
             quality=summary,
             metrics={name: fmean(sample.value for sample in samples) for name, samples in measured.qualities.items()},
-            hardware=hardware_text(content.device),
             machines=len({run.machine_name for run in runs} - {""}),
             price_per_hour=cell.price_per_hour,
             price_source=cell.price_source,

@@ -294,12 +294,13 @@ class Configuration:
 
 @dataclass(frozen=True)
 class EffectPart:
-    """The effect on the speed in the matched sets with one value of a different axis, such as `on cpu 1.2x`."""
+    """The effect on speed and quality in the matched sets with one value of a different axis: `on cpu 1.2x`."""
 
     axis: str
     value: Any
     speed: Ratio | None
     efficiency: Ratio | None = None
+    quality: Difference | None = None
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
         least=min(ratios, default=None),
         most=max(ratios, default=None),
         varies=bool(axis) or opposite,
-        parts=_parts(row, axis, _amounts(row)) if axis else (),
+        parts=_parts(row, axis, _amounts(row), main) if axis else (),
         quality={
             metric: as_difference(estimate.mean, metric, runs)
             for metric, estimate in row.quality.items()
@@ -170,7 +170,7 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
     )
 
 
-def _parts(row: _Row, axis: str, amounts: tuple[float, float] | None) -> tuple[EffectPart, ...]:
+def _parts(row: _Row, axis: str, amounts: tuple[float, float] | None, metric: str) -> tuple[EffectPart, ...]:
     """Return the effect by the value of the axis that it depends on."""
     groups: dict[str, list[tuple[Measured, Measured]]] = {}
     for cell, reference in row.pairs:
@@ -180,7 +180,9 @@ def _parts(row: _Row, axis: str, amounts: tuple[float, float] | None) -> tuple[E
         least = min(len(side.times) for pair in pairs for side in pair)
         runs = least, least
         speed = as_ratio(part.mean, runs) if (part := _cost_effect(TIME, pairs)) else None
-        parts.append(EffectPart(axis, pairs[0][0].axes.get(axis), speed, _efficiency(pairs, amounts, runs)))
+        quality = shown_effect(metric, pairs) if metric in row.quality else None
+        difference = as_difference(quality.mean, metric, runs) if quality else None
+        parts.append(EffectPart(axis, pairs[0][0].axes.get(axis), speed, _efficiency(pairs, amounts, runs), difference))
     return tuple(parts)
 
 

@@ -37,7 +37,8 @@ class Matching:
         axes: the axes that vary, each with its values in the order of the grid.
         baseline: axes and the baseline's values, as used.
         replaced: the requested baseline if no configuration with its values has a time; else empty.
-        compares_best: whether no baseline was requested, so that the best of the values of an axis are compared.
+        compares_best: whether no baseline was requested, or only configurations with the same values on its axes have
+            times, so that the best of the values of an axis are compared.
     """
 
     def __init__(
@@ -45,23 +46,26 @@ class Matching:
     ) -> None:
         """Match configurations; `order` has their indices, the best of each job first, by default that of the grid."""
         self._configurations, self._order = configurations, list(order) or range(len(configurations))
-        self.compares_best = not baseline
         self._texts = [{axis: format_value(value) for axis, value in cell.axes.items()} for cell in configurations]
         self._sorted = [sorted(texts.items()) for texts in self._texts]
         self._by_rest: dict[str, dict[tuple[Any, ...], dict[str, int]]] = {}
         self.axes = _varied_axes(configurations)
         self.replaced: Mapping[str, Any] = {}
-        self.baseline = self._usable(dict(baseline) or self._first_values())
+        timed = [self._texts[cell.index] for cell in configurations if cell.times]
+        of_timed = {tuple(texts.get(axis) for axis in baseline) for texts in timed}
+        self.compares_best = not baseline or (len(timed) > 1 and len(of_timed) == 1)
+        self.baseline = self._usable(self._first_values() if self.compares_best else dict(baseline))
 
     def _first_values(self) -> dict[str, Any]:
-        values = {
-            axis: min(axis_values) if all(amount(axis, value) for value in axis_values) else axis_values[0]
-            for axis, axis_values in self.axes.items()
-            if axis not in JOB_AXES
-        }
-        if any(_has(cell, values) for cell in self._configurations):
+        timed = [cell for cell in self._configurations if cell.times] or self._configurations
+        values = {}
+        for axis in self.axes if timed else ():
+            axis_values = [value for value in self.axes[axis] if any(_has(cell, {axis: value}) for cell in timed)]
+            if axis_values and axis not in JOB_AXES:
+                values[axis] = min(axis_values) if all(amount(axis, value) for value in axis_values) else axis_values[0]
+        if any(_has(cell, values) for cell in timed):
             return values
-        first = next((cell for cell in self._configurations if values.keys() <= cell.axes.keys()), None)
+        first = next((cell for cell in timed if values.keys() <= cell.axes.keys()), None)
         return {axis: first.axes[axis] for axis in values} if first else {}
 
     def _usable(self, baseline: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +73,7 @@ class Matching:
         timed = [cell for cell in self._configurations if cell.times and baseline.keys() <= cell.axes.keys()]
         if not baseline or not timed or any(_has(cell, baseline) for cell in timed):
             return baseline
-        self.replaced = baseline
+        self.replaced = {} if self.compares_best else baseline
         return {axis: timed[0].axes[axis] for axis in baseline}
 
     @cached_property

@@ -29,7 +29,6 @@ from raybench.analysis.machines import machine_cautions, session_cautions
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
 from raybench.analysis.work import seconds_per_unit
-from raybench.core.identity import is_smoke
 from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
@@ -45,10 +44,16 @@ _FOLLOWS_DEVICE = re.compile(
 """Names of what a different device implies, or what does not affect a steady epoch."""
 
 
+def trust_of_warnings(warnings: Iterable[str]) -> Trust:
+    """Return warnings, such as of failed checks, as cautions."""
+    cautions = tuple(Caution("warning", text.rstrip(".")) for text in warnings)
+    return Trust(TrustLevel.CAUTIONS if cautions else TrustLevel.CLEAR, cautions)
+
+
 def with_trust(view: View, run_findings: Mapping[int, Sequence[Finding]], warnings: Iterable[str] = ()) -> Answer:
     """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
     answer, measured, matching = view.answer, view.measured, view.matching
-    compares_devices = "device" in matching.axes
+    compares_devices = len({str(cell.axes.get("device")) for cell in measured if cell.completed}) > 1
     shifts = [_shifts(cell, run_findings, compares_devices) for cell in measured]
     statements, rows = list(_statements(answer, matching)), answer.configurations
     found_cautions: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
@@ -71,7 +76,7 @@ def with_trust(view: View, run_findings: Mapping[int, Sequence[Finding]], warnin
         found_cautions.append(
             (replace(caution, could_change_best=turns), {id(part) for part in (*concerned, *changed)})
         )
-    further = (Caution("warning", text.rstrip(".")) for text in warnings)
+    further = trust_of_warnings(warnings).cautions
     criteria = {criterion for best in answer.best for criterion in best.ratios}
     words = {id(best): view.words(best.configuration, best.other) for best in answer.best if best.other is not None}
     for caution in (*further, *_of_grid(view), *view.cautions(), *_notes(measured, run_findings)):
@@ -231,7 +236,7 @@ def _of_grid(view: View) -> Iterator[Caution]:
     answer, measured, matching = view.answer, view.measured, view.matching
     rows, unit, timed, runs = view.rows, answer.unit, view.timed, view.runs
     single = [cell.index for cell in timed if len(cell.times) == 1]
-    if single and len(timed) > 1 and not is_smoke(answer.grid):
+    if single and len(timed) > 1:
         every = "one run each" if len(single) == len(timed) else f"one run of {view.names(single)}"
         is_asked = all(rows[index].planned > 1 for index in single)
         remedy = "run what is missing" if is_asked else "run each at least three times (`repeats: 3`)"

@@ -27,6 +27,7 @@ from raybench.cli.console import Terminal, print_text
 from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import EPOCH_SEEN, ERROR, OUTPUT, Event
+from raybench.core.identity import is_smoke
 from raybench.core.job import MOST_FRACTION
 from raybench.core.ledger import training_s
 from raybench.core.memory import format_bytes
@@ -138,7 +139,7 @@ class Display(ProgressListener):
         self._fetch_console = console
         self._live: Live | None = None
         self._plan: Plan | None = None
-        self._metric = ""
+        self._metric, self._shows_quality = "", True
         self._trials: dict[str, PlannedTrial] = {}
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, Cell] = {}
@@ -161,7 +162,7 @@ class Display(ProgressListener):
         """Print the headline, then show what is being started."""
         self._history = history
         self._estimator = Estimator(history.attempts.values())
-        self._plan, self._metric = plan, request_of(plan).metric
+        self._plan, self._metric, self._shows_quality = plan, request_of(plan).metric, not is_smoke(plan.spec.name)
         self._add(todo)
         self._began = time.monotonic()
         skipped = sum(cell.repeats for cell in plan.cells if cell.skip and cell.profile not in awaited)
@@ -317,7 +318,7 @@ class Display(ProgressListener):
             epoch_s = sum(seconds for name, seconds in ledger.items() if not name.startswith("compile"))
             running.total_s = time.monotonic() - running.began + left * epoch_s
         metric = main_metric(event["metrics"], self._metric)
-        running.quality = quality_text(metric, event["metrics"][metric]) if metric else ""
+        running.quality = quality_text(metric, event["metrics"][metric]) if metric and self._shows_quality else ""
         if time.monotonic() - self._last_line > LINE_INTERVAL_SECONDS:
             self._line(f"running    {running.label}   {running.words()}")
 

@@ -220,10 +220,13 @@ def skip_lines(
     kinds = {cell.content.device.kind for cell in skipped}
     if all(node.find(kind) for kind in kinds for node in plan.nodes):
         return  # another machine would not help
-    yield "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here."
-    if plan.spec.source_path:
+    command = f"  raybench grid {shlex.quote(str(plan.spec.source_path))}" if plan.spec.source_path else ""
+    rest = "To run the rest, type the same command on each machine (`raybench export` and `import` join the results)"
+    yield f"{rest}, or on a Ray cluster{':' if command else ' (--address).'}"
+    if command:
+        yield f"{command} --address auto"
         yield "To try the whole grid in miniature on this CPU:"
-        yield f"  raybench grid {shlex.quote(str(plan.spec.source_path))} --smoke"
+        yield f"{command} --smoke"
 
 
 def make_plan(spec: GridSpec, nodes: Sequence[Node], data_root: Path) -> Plan:

@@ -75,35 +75,39 @@ def smoke_grid(spec: GridSpec) -> GridSpec:
         rule["when"] = {name: [shrink(name, value) for value in values] for name, values in rule["when"].items()}
     tree["devices"] = {}
     for name, profile in profiles.items():
-        exclude = {"accelerator_type", "resources"}
+        exclude = {"accelerator_type", "resources", "price_per_hour"}
         if name in accelerators and profile.environment in RECIPES:
             exclude.add("environment")
         tree["devices"][name] = shrink_all(profile.model_dump(exclude_unset=True, exclude=exclude))
         if name in accelerators:
             tree["devices"][name]["kind"] = "cpu"
+        if not {"count", "cpus"} & {*given, *tree["devices"][name]}:
+            tree["devices"][name]["cpus"] = 1  # several trials at once
     tree = shrink_all(tree) | added
     tree["axes"] = {name: [value] for name, value in cells[0].items()} if cells else {}
     tree |= {"include": cells[1:], "baseline": shrink_all(spec.baseline), "repeats": 1, "workload": _short(spec, info)}
     smoke = GridSpec.model_validate(tree | {"name": "smoke"}).model_copy(update={"name": f"{spec.name}{SMOKE}"})
     smoke._source_text, smoke._source_path, smoke._document = spec.source_text, spec.source_path, spec._document
-    smoke._prices = spec.prices
     return smoke
 
 
 def _small_values(info: WorkloadInfo, moves: bool) -> dict[str, Callable[[Any], Any]]:
     """The function that makes a value small, by setting; `moves`: trials of accelerators run on the CPU."""
-    small: dict[str, Callable[[Any], Any]] = {**_SMALL, "model": partial(_small_model, info.options)}
+    small: dict[str, Callable[[Any], Any]] = {**_SMALL, "model": partial(_small_model, info)}
     if moves:
         on_cpu = info.runs_in(frameworks("cpu"), loop_frameworks("cpu"))
         small["framework"] = lambda name: name if name in on_cpu else on_cpu[0]
     return {name: function for name, function in small.items() if name not in info.unshrunk}
 
 
-def _small_model(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Model options without the sizes, if one of these is above its default: sizes may depend on one another."""
-    sizes = {name for name, value in options.items() if type(value) is int and name in defaults}
-    is_large = any(options[name] > defaults[name] for name in sizes)
-    return {name: value for name, value in options.items() if not (is_large and name in sizes)}
+def _small_model(info: WorkloadInfo, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Model options with the small sizes of the workload, and without others if one is above its default.
+
+    Sizes may depend on one another.
+    """
+    sizes = {name for name, value in options.items() if type(value) is int and name in info.options}
+    is_large = any(options[name] > info.options[name] for name in sizes)
+    return {name: value for name, value in options.items() if not (is_large and name in sizes)} | {**info.small_model}
 
 
 def _defaults(info: WorkloadInfo) -> dict[str, Any]:
@@ -115,8 +119,9 @@ def _defaults(info: WorkloadInfo) -> dict[str, Any]:
         "steps_per_epoch": SMOKE_STEPS,
         "batch_size": _batch(batch),
         "examples": SMOKE_EXAMPLES,
+        **({"model": info.small_model} if info.small_model else {}),
     }
-    return {name: value for name, value in values.items() if name in info.applied}
+    return {name: value for name, value in values.items() if name in {"model", *info.applied}}
 
 
 def _short(spec: GridSpec, info: WorkloadInfo) -> Any:

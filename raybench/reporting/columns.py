@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration
-from raybench.analysis.ratios import is_accuracy
 from raybench.analysis.trade_off import run_costs
+from raybench.core.identity import is_smoke
 from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.text import format_value
@@ -19,7 +19,14 @@ from raybench.reporting.words.captions import MEMORY, memory_text, runs_text
 from raybench.reporting.words.effects import effect_name, effect_quality, effect_speed
 from raybench.reporting.words.goodput import goodput_text
 from raybench.reporting.words.numbers import column_texts, column_unit, rate_number, ratio_text, share_text
-from raybench.reporting.words.quality import difference_text, goal_text, metric_name, metric_text, quality_decimals
+from raybench.reporting.words.quality import (
+    difference_head,
+    difference_text,
+    goal_text,
+    metric_name,
+    metric_text,
+    quality_decimals,
+)
 from raybench.reporting.words.rows import currency_sign, is_reached, price_unit, speed_head
 from raybench.reporting.words.status import outcome_text
 from raybench.results.columns import at
@@ -47,15 +54,11 @@ def effect_columns(answer: Answer) -> list[Column]:
     ]
     for metric in dict.fromkeys([*([main] if main else []), *(name for effect in effects for name in effect.quality)]):
         texts = [effect_quality(effect, metric, metric == main) for effect in effects]
-        columns.append(Column(_difference_head(metric), texts, drop=metric != main))
+        columns.append(Column(difference_head(metric), texts, drop=metric != main))
     columns.append(Column("cautions", [", ".join(effect.cautions) for effect in effects], drop=3))
     if answer.budget and main:  # what decides comes first
         columns.insert(1, columns.pop(4))
     return [column for column in columns if not column.is_empty]
-
-
-def _difference_head(metric: str) -> str:
-    return metric_name(metric) + (", points" if is_accuracy(metric) else " difference")
 
 
 def rows(answer: Answer) -> list[Configuration]:
@@ -66,6 +69,10 @@ def rows(answer: Answer) -> list[Configuration]:
 
 def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
     """Return the table of configurations; columns without any value are left out."""
+    if is_smoke(answer.grid):
+        outcomes = ["completed" if row.completed == row.planned else outcome_text(row) for row in shown]
+        labels = [row.label or answer.workload for row in shown]
+        return [Column("configuration", labels, kind=LABEL), Column("outcome", outcomes, kind=TEXT)]
     unit, metric, goal, currency = answer.unit, answer.metric, goal_text(answer), currency_sign(answer)
     reaches = is_reached(answer.configurations)
     prefix, (priced, more) = "to_target." if reaches else "", price_unit(answer)
@@ -189,7 +196,7 @@ def _short(label: str) -> str:
 def _differences(answer: Answer, shown: Sequence[Configuration]) -> Column:
     """Return the column of differences of quality, which a table of effects has otherwise."""
     texts = [difference_text(row.quality_difference, answer.metric) for row in shown]
-    return Column(_difference_head(answer.metric), texts, 7)
+    return Column(difference_head(answer.metric), texts, 7)
 
 
 def _ratios(head: str, shown: Sequence[Configuration], path: str, drop: int = 0) -> Column:

@@ -53,6 +53,7 @@ class Workload:
         metric_names: the names that `metrics` returns, if not only the accuracy.
         options: model options for a grid's `model:`, with their defaults: the keyword arguments of the model function.
         data_options: names of the options that `prepare` takes too.
+        small_model: values of options with which a smoke run ends soon on a CPU.
         prepare: from the data set's data to the model's data; a function or a "module:function".
         unit: what an example's inputs are, if they are counted next to examples, such as "tokens".
         name: its name; in a user's file, the variable's name.
@@ -77,6 +78,7 @@ class Workload:
     options: Mapping[str, Any] = field(default_factory=dict)
     prepare: str | Callable[..., Data] | None = None
     data_options: tuple[str, ...] = ()
+    small_model: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.dataset is None) == (self.data is None):
@@ -114,7 +116,7 @@ class Workload:
 
     def describe(self) -> dict[str, Any]:
         """What the plan reads of it, as plain values."""
-        names = ("name", "dataset", "defaults", "examples", "held_out", "options", "data_files")
+        names = ("name", "dataset", "defaults", "examples", "held_out", "options", "data_files", "small_model")
         # The names of metrics of the user's own are known in a trial only, unless they are declared.
         is_declared = self.metrics is None or self.metric_names != ("accuracy",)
         return {

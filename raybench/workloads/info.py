@@ -83,7 +83,7 @@ class WorkloadInfo(ABC):
         version: of a built-in workload; None for a user's own.
         digest: of a user's files; None for a built-in workload.
         dataset: the data set, or None if it has its own data function.
-        data_files, defaults, examples, held_out, frameworks, options, metric_names: as in `Workload`;
+        data_files, defaults, examples, held_out, frameworks, options, small_model, metric_names: as in `Workload`;
             `metric_names` is empty if they are known only in a trial.
         own_loss: whether it has a different loss than cross-entropy.
         file: the path of a user's file, as found; None for a built-in workload and a command.
@@ -114,6 +114,7 @@ class WorkloadInfo(ABC):
     held_out: int = 0
     frameworks: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    small_model: Mapping[str, Any] = field(default_factory=dict)
     metric_names: tuple[str, ...] = ()
     own_loss: bool = False
     file: str | None = None

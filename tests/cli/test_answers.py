@@ -194,9 +194,19 @@ def test_devices_that_are_numbers_of_threads_are_meant_so(report):
     assert "Remove `threads`" not in text and text.startswith("Faster: two")
     alone, _, _ = report(*(rows(s, 0.9, device=d, threads=1, **cores) for d, s in (("one", 8.0), ("other", 4.0))))
     assert "Remove `threads`" in alone
-    cores["grid"] = "mine~smoke"
-    smoke, _, _ = report(*(rows(s, 0.9, device=d, threads=1, **cores) for d, s in (("one", 8.0), ("other", 4.0))))
-    assert smoke.startswith("Smoke run: its numbers are not results.") and "Remove `threads`" not in smoke
+    cores |= {"grid": "mine~smoke", "price_per_hour": 2}
+    runs = [rows(s, 0.9, device=d, threads=1, **cores) for d, s in (("one", 8.0), ("other", 4.0))]
+    smoke, _, data = report(*runs)
+    assert smoke.startswith("Smoke run: ") and not re.search(r"Remove|Faster|accuracy|\d\.\d|\$", smoke), "no results"
+    assert {row["seconds"] or row["quality"] or row["ratio"] for row in data["configurations"]} == {None}
+
+
+def test_a_baseline_without_runs_leaves_the_others_to_be_compared(report):
+    batches = [rows(s, q, device="cpu", batch_size=b) for b, s, q in ((32, 4.0, 0.9), (64, 2.0, 0.8))]
+    failed = [row | {"status": "failed"} for row in rows(1.0, None, device="gpu", batch_size=32)]
+    text, _, data = report(*batches, failed, options=["--baseline", "device=gpu"])
+    assert "Faster: cpu, batch 64: 2.00x as fast as cpu, batch 32 (9" in text
+    assert [effect["axis"] for effect in data["effects"]] == ["batch_size"]
 
 
 def test_names_are_not_capitalized(report):

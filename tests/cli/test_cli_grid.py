@@ -49,9 +49,11 @@ def test_one_line_per_reason_of_skipped_trials(raybench, grid):
     assert (ended.status, plan.status) == (3, 0)
     for page in (ended.out, plan.out):
         assert page.count("no CUDA GPU") == page.count("no TPU") == 1
-        assert "gpu: 9 configurations skipped: no CUDA GPU\ntpu: 9 configurations skipped: no TPU\nRun them on" in page
+        assert (
+            "gpu: 9 configurations skipped: no CUDA GPU\ntpu: 9 configurations skipped: no TPU\nTo run the rest" in page
+        )
         assert f"\n  raybench grid {file} --smoke\n" in page
-    assert len(ended.lines) == 6
+    assert len(ended.lines) == 7
 
 
 @pytest.mark.slow
@@ -114,7 +116,9 @@ def test_what_no_machine_here_can_run(grid, digits):
     only = grid(digits, "--where", "device=tpu")
     skipped = [
         "tpu: 2 configurations skipped: no TPU",
-        "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here.",
+        "To run the rest, type the same command on each machine (`raybench export` and `import` join the results), "
+        "or on a Ray cluster:",
+        f"  raybench grid {digits} --address auto",
         "To try the whole grid in miniature on this CPU:",
         f"  raybench grid {digits} --smoke",
     ]
@@ -125,7 +129,7 @@ def test_what_no_machine_here_can_run(grid, digits):
     ]
     both = grid(digits)
     assert both.status == 0, "a part of it could run"
-    assert both.lines[1:6] == [*skipped, "Running the other 2 configurations: 2 trials."], "before the first trial"
+    assert both.lines[1:7] == [*skipped, "Running the other 2 configurations: 2 trials."], "before the first trial"
     assert "Skipped: tpu, batch 32; tpu, batch 64: no TPU." in both.lines
 
 

@@ -72,7 +72,9 @@ def test_before_anything_was_run(raybench, planned, tmp_path):
     ]
     assert said.lines[7:] == [
         "tpu: 2 configurations skipped: no TPU",
-        "Run them on a different machine or on a Ray cluster (--address); `raybench devices` lists the devices here.",
+        "To run the rest, type the same command on each machine (`raybench export` and `import` join the results), "
+        "or on a Ray cluster:",
+        f"  raybench grid {planned} --address auto",
         "To try the whole grid in miniature on this CPU:",
         f"  raybench grid {planned} --smoke",
         "warning: 2 of 4 configurations: epochs 1 with warmup_epochs 1 leaves no epoch after the warm-up; set "

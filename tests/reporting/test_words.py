@@ -152,7 +152,7 @@ def test_effect_with_unlike_qualities_has_their_range():
     parts = EffectPart("device", "cpu", Ratio(1.0)), EffectPart("device", "gpu", Ratio(8.0))
     quality = {"val/accuracy": Difference(-0.02, -0.024, -0.016)}
     effect = Effect("batch_size", 512, 32, 2, 3, Ratio(2.8), 1.0, 8.0, True, parts, quality, -0.039, -0.001)
-    assert effect_detail(quick_start(), effect) == "speed: on cpu 1.0x, on gpu 8.0x; accuracy: −3.9 to −0.1"
+    assert effect_detail(quick_start(), effect) == "speed: on cpu 1.0x, on gpu 8.0x; accuracy, points: −3.9 to −0.1"
     alike = replace(effect, quality_least=-0.021, quality_most=-0.019)
     assert effect_detail(quick_start(), alike) == "speed: on cpu 1.0x, on gpu 8.0x"
 

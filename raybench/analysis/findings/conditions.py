@@ -12,7 +12,6 @@ import numpy as np
 
 from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
 from raybench.analysis.intervals import NOISIER, quantile
-from raybench.core.identity import is_smoke
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.devices import hosted
@@ -61,9 +60,9 @@ def memory_full(run: Run) -> Iterator[Finding]:
 def few_threads(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """The host computes with fewer threads than it has cores, and the grid compares no numbers of them.
 
-    Devices of one machine with different numbers compare them. A smoke run has no speeds.
+    Devices of one machine with different numbers compare them.
     """
-    hosted_runs = [run for run in runs if _is_hosted(run) and not is_smoke(run.grid or "")]
+    hosted_runs = [run for run in runs if _is_hosted(run)]
     numbers: dict[tuple[Any, ...], set[float | None]] = {}
     for run in hosted_runs:
         numbers.setdefault((run.machine_name, run.cell.device.model), set()).add(_threads(run))
@@ -156,9 +155,12 @@ def slow_runs(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
                 yield [run], Finding(text, excess, too_long=math.expm1(excess))
 
 
-@detects("remove `cpus` from the grid file", caution=True, of_grid=True)
+@detects("remove `cpus` from the grid file", caution=True, of_hardware=True, of_grid=True)
 def cores_shared(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
-    """Other trials ran on the same machine during {OVERLAP:.0%} of the run's time."""
+    """Other trials ran on the same machine during {OVERLAP:.0%} of the run's time.
+
+    Trials run in a shuffled order, so the configurations of one device share it alike.
+    """
     for group in in_groups(runs, lambda run: run.host.get("name")):
         spans: dict[object, tuple[float, float]] = {}  # once for a run that is there twice, as in two versions
         for run in group:

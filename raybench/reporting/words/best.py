@@ -30,8 +30,8 @@ def best_texts(answer: Answer) -> list[BestText]:
     """The answer: the decision about a version, or each best configuration, the most important first."""
     if answer.decision:
         return [BestText(*answer.decision[:1]), *(BestText("", reason) for reason in answer.decision[1:])]
-    if not answer.best and answer.status.completed and is_smoke(answer.grid):
-        return []  # its numbers are not results
+    if is_smoke(answer.grid):
+        return []
     if not answer.best:
         reason = "No run has completed." if not answer.status.completed else "No times can be compared."
         questions = (caution.text for caution in answer.trust.cautions if caution.code == "metric_direction")

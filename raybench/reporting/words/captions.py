@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from raybench.analysis.answer import Answer, Configuration
+from raybench.core.identity import is_smoke
 from raybench.core.labels import configuration_label, named_value
 from raybench.core.repeats import percent
 from raybench.core.text import flops_text, join_words, names_text, plural
@@ -20,6 +21,8 @@ MEMORY = Run.memory_gib.name, Run.memory_used.name  # the columns of runs with t
 
 def table_caption(answer: Answer) -> str:
     """How to read the table of configurations."""
+    if is_smoke(answer.grid):
+        return ""
     intervals = any(row.ratio and row.ratio.has_interval for row in answer.configurations)
     most = max((row.rank or 0 for row in answer.configurations), default=0)  # within a workload
     several = len({machine.name for machine in answer.machine_speeds}) > 1

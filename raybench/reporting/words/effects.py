@@ -12,7 +12,7 @@ from raybench.core.repeats import percent
 from raybench.core.text import format_value, join_words
 from raybench.reporting.layout import NOTHING
 from raybench.reporting.words.numbers import number, range_text, ratio_text, share_text, signed
-from raybench.reporting.words.quality import difference_text, metric_name
+from raybench.reporting.words.quality import difference_head, difference_text
 from raybench.reporting.words.ratios import ratio_words
 from raybench.reporting.words.rows import speed_head
 from raybench.results.run_table import Run
@@ -31,7 +31,7 @@ def effect_speed(effect: Effect) -> str:
 
 
 def effect_detail(answer: Answer, effect: Effect) -> str:
-    """The speeds by the axis that the effect depends on, or their range; empty if neither is needed."""
+    """The speeds and qualities by the axis that the effect depends on, or their range; empty if neither is needed."""
     pairs = f"{effect.sets} pairs of configurations"
     parts = [f"{_condition(part.axis, part.value)} {ratio_text(part.speed)}" for part in effect.parts if part.speed]
     detail = ", ".join(parts)
@@ -43,7 +43,13 @@ def effect_detail(answer: Answer, effect: Effect) -> str:
     detail = f"{speed_head(answer)}: {detail}" if detail else ""
     mean, ends = effect.quality.get(answer.metric), (effect.quality_least, effect.quality_most)
     if effect.parts and mean and any(end is not None and mean.excludes(end) for end in ends):
-        detail += f"; {metric_name(answer.metric)}: {_quality_range(effect, answer.metric)}"
+        qualities = [
+            f"{_condition(part.axis, part.value)} {difference_text(part.quality, answer.metric)}"
+            for part in effect.parts
+            if part.quality
+        ]
+        of_quality = ", ".join(qualities) or _quality_range(effect, answer.metric)
+        detail += f"{'; ' if detail else ''}{difference_head(answer.metric)}: {of_quality}"
     return detail
 
 
@@ -67,8 +73,11 @@ def _quality_range(effect: Effect, metric: str) -> str:
 
 def effects_note(answer: Answer) -> str:
     """What the means are over."""
-    is_mean = any(effect.sets > 1 and (effect.speed or effect.quality) for effect in answer.effects)
-    return "Values are means over pairs that differ in nothing else, geometric for speeds." if is_mean else ""
+    means = [effect for effect in answer.effects if effect.sets > 1 and (effect.speed or effect.quality)]
+    text = "Values are means over pairs that differ in nothing else, geometric for speeds."
+    is_alike = all(effect.speed and effect.speed.has_interval and not effect.varies for effect in means)
+    text += " No effect is shown to depend on another setting." if is_alike else ""
+    return text if means else ""
 
 
 def scaling_sentences(answer: Answer) -> list[str]:

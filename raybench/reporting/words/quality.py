@@ -18,6 +18,11 @@ def metric_name(metric: str) -> str:
     return "accuracy" if metric == "val/accuracy" else f"{rate[1]}/s by the program" if rate else metric
 
 
+def difference_head(metric: str) -> str:
+    """The heading of differences of a metric: accuracy, points; val/loss difference."""
+    return metric_name(metric) + (", points" if is_accuracy(metric) else " difference")
+
+
 def metric_text(metric: str, value: float, decimals: int | None = None) -> str:
     """Format a value of a metric: 94.12% for an accuracy, as 93.96% misses a target of 94%."""
     if is_accuracy(metric):

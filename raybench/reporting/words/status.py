@@ -14,6 +14,8 @@ from raybench.reporting.words.rows import is_reached, name_of
 STATUSES = {"oom": "out of memory", "timeout": "timed out", "killed": "stopped", "unfinished": "not finished"}
 """Words for the ends of runs; the others are words already."""
 
+SMOKE_RUN = "Smoke run: it shows what runs, in miniature on this CPU. Its numbers are not results, and are not shown."
+
 
 def running_sentence(answer: Answer, now: str, may_end_earlier: bool, write_s: float) -> str:
     """How far a running grid is.
@@ -31,7 +33,7 @@ def running_sentence(answer: Answer, now: str, may_end_earlier: bool, write_s: f
 
 def status_sentences(answer: Answer, running: str = "") -> list[str]:
     """Sentences before the answer: smoke run, generated data, running, stopped or incomplete grid."""
-    status, sentences = answer.status, ["Smoke run: its numbers are not results."] if is_smoke(answer.grid) else []
+    status, sentences = answer.status, [SMOKE_RUN] if is_smoke(answer.grid) else []
     sentences += [f"Part of the grid: {status.part}."] if status.part else []
     if running:
         sentences.append(running)
@@ -43,7 +45,7 @@ def status_sentences(answer: Answer, running: str = "") -> list[str]:
         again = " Run the same command again to continue." if status.is_own else ""
         sentences.append(f"Not finished: {counts}.{again}" if goes_on else f"Incomplete: {counts}.")
     sentences += [f"{text}." for text in status.repeats]
-    if running:
+    if running or is_smoke(answer.grid):
         pass  # the target may be reached later
     elif answer.means and not any(mean.is_reached for mean in answer.means):
         sentences.append(f"No mean reaches {target_text(answer.target)}." if answer.target else "")
@@ -128,7 +130,7 @@ def trust_sentence(answer: Answer) -> str:
     """The line of trust; the cautions follow it."""
     cautions, what = answer.trust.cautions, "how large a difference is, but not which is best"
     if not cautions:
-        is_sure = answer.status.completed and not any(best.words for best in answer.best)
+        is_sure = answer.status.completed and not any(best.words for best in answer.best) and not is_smoke(answer.grid)
         return "No cautions about the measurement." if is_sure else ""
     if len(answer.configurations) == 1 or answer.decision or not answer.best:
         what = "these numbers"

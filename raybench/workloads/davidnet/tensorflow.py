@@ -21,11 +21,11 @@ def residual(inputs: Any) -> Any:
     return layers.Add()([inputs, conv_norm_relu(conv_norm_relu(inputs, width), width)])
 
 
-def build() -> Any:
-    """Build the network of 6,573,120 parameters: [N, 32, 32, 3] to logits [N, 10], always float32."""
+def build(width: int = 64) -> Any:
+    """Build the network, with a width of 64 of 6,573,120 parameters: [N, 32, 32, 3] to logits [N, 10], float32."""
     inputs = keras.Input((32, 32, 3))
-    out = residual(halved(conv_norm_relu(inputs, 64), 128))
-    out = residual(halved(halved(out, 256), 512))
+    out = residual(halved(conv_norm_relu(inputs, width), 2 * width))
+    out = residual(halved(halved(out, 4 * width), 8 * width))
     out = layers.GlobalMaxPooling2D()(out)
     out = layers.Dense(10, use_bias=False, kernel_initializer=kernel())(out)
     return keras.Model(inputs, layers.Rescaling(0.125, dtype="float32")(out), name="davidnet")

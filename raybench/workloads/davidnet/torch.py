@@ -45,17 +45,17 @@ class Scale(nn.Module):
         return inputs * self.factor
 
 
-def build() -> nn.Module:
-    """Build the network of 6,573,120 parameters: [N, 3, 32, 32] to logits [N, 10]."""
+def build(width: int = 64) -> nn.Module:
+    """Build the network, with a width of 64 of 6,573,120 parameters: [N, 3, 32, 32] to logits [N, 10]."""
     return nn.Sequential(
-        conv(3, 64),
-        halved(64, 128),
-        Residual(128),
-        halved(128, 256),
-        halved(256, 512),
-        Residual(512),
+        conv(3, width),
+        halved(width, 2 * width),
+        Residual(2 * width),
+        halved(2 * width, 4 * width),
+        halved(4 * width, 8 * width),
+        Residual(8 * width),
         nn.MaxPool2d(4),
         nn.Flatten(),
-        nn.Linear(512, 10, bias=False),
+        nn.Linear(8 * width, 10, bias=False),
         Scale(0.125),
     )

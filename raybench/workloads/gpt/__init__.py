@@ -34,6 +34,7 @@ WORKLOAD = Workload(
     options={"layers": 6, "width": 384, "heads": 6, "context": 256, "vocabulary": 256},
     prepare=crop,
     data_options=("context", "vocabulary"),
+    small_model={"layers": 2, "width": 64, "heads": 2, "context": 64},
     dataset="python-code",
     unit="tokens",
     metrics=lambda outputs, targets: {},

@@ -37,6 +37,7 @@ WORKLOAD = Workload(
     options={"skip": "add", "side": SIDE},
     prepare=crop,
     data_options=("side",),
+    small_model={"side": 32},
     dataset="scenes-synthetic",
     std=(255.0,),
     loss={"torch": "raybench.workloads.resunet.torch:loss"},
