@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +67,9 @@ class EpochWindows:
         return [number for number in numbers if is_steady(number, warmup, gaps, epochs)]
 
 
-def summarize_energy(readings: Sequence[Reading], epochs: EpochWindows, missing: Sequence[str]) -> dict[str, Any]:
+def summarize_energy(
+    readings: Sequence[Reading], epochs: EpochWindows, missing: Sequence[str], host: Mapping[str, Any]
+) -> dict[str, Any]:
     """Summarize the energy of a trial's epochs.
 
     Each of the parts has `device_j` and, on an accelerator, `host_j`; what was not measured is left out.
@@ -77,6 +79,7 @@ def summarize_energy(readings: Sequence[Reading], epochs: EpochWindows, missing:
     - `target`: from the beginning to the end of the first epoch that reached the target.
     - `each`: single epochs, by number.
     - `missing`: why something is not measurable.
+    - `others_share`: the fraction of the processor time on the CPU's sockets that other processes used.
     """
     numbers = sorted(epochs.windows)
     curves = _curves(readings, hosted(epochs.job.cell.device.kind))
@@ -91,7 +94,11 @@ def summarize_energy(readings: Sequence[Reading], epochs: EpochWindows, missing:
     reasons = list(dict.fromkeys(missing))
     if numbers and curves and "epochs" not in energy:
         reasons.append("energy: the epochs were too short, or the counters were not read in all of them")
-    return {**energy, "missing": reasons}
+    energy["missing"] = reasons
+    used_s, busy_s = host.get("own_cpu_s"), host.get("socket_busy_s")
+    if used_s is not None and busy_s:
+        energy["others_share"] = round(max(0.0, 1 - used_s / busy_s), 4)
+    return energy
 
 
 @dataclass

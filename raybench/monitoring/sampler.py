@@ -68,20 +68,16 @@ class Monitor:
     def end(self) -> Event | None:
         """Stop sampling and return the summary; None if there was no process to sample.
 
-        In addition to the summary of the samples: `energy` (`raybench.monitoring.energy_summary`), with
-        `others_share`, the fraction of the processor time on the CPU's sockets that other processes used; `missing`,
+        In addition to the summary of the samples: `energy` (`raybench.monitoring.energy_summary`); `missing`,
         unavailable quantities.
         """
         self._stop()
         if self._thread is None:
             return None
         audit = {**summarize(self._samples, self._epochs.whole), "missing": self._missing}
-        conditions = audit["host"] = {"cores": len(self._cores), **audit["host"]}
+        audit["host"] = {"cores": len(self._cores), **audit["host"]}
         if self._energy:
-            audit["energy"] = summarize_energy(self._readings, self._epochs, self._energy.missing)
-            used_s, busy_s = conditions.get("own_cpu_s"), conditions.get("socket_busy_s")
-            if used_s is not None and busy_s:
-                audit["energy"]["others_share"] = round(max(0.0, 1 - used_s / busy_s), 4)
+            audit["energy"] = summarize_energy(self._readings, self._epochs, self._energy.missing, audit["host"])
         return events.trial_audited(self._job.trial, self._job.attempt, **audit)
 
     def __enter__(self) -> Self:

@@ -139,13 +139,13 @@ def readings(begin=0, end=20, **counters):
     ],
 )
 def test_epochs_have_the_energy_of_their_time(epochs, each):
-    energy = summarize_energy(readings(cpu=10), windows(job(), *epochs), [])
+    energy = summarize_energy(readings(cpu=10), windows(job(), *epochs), [], {})
     assert {number: sums["device_j"] for number, sums in energy["each"].items()} == pytest.approx(each)
 
 
 def test_sums_over_all_and_steady_epochs():
     shorts = [(second, second + 2) for second in range(1, 19, 2)]
-    energy = summarize_energy(readings(cpu=10, dram=5), windows(job(), *shorts), [])
+    energy = summarize_energy(readings(cpu=10, dram=5), windows(job(), *shorts), [], {})
     assert energy["epochs"] == {"count": 9, "device_j": 270.0}
     assert energy["steady"] == {"count": 8, "device_j": 240.0}
     assert energy["missing"] == [] and energy["each"] == {}
@@ -153,7 +153,7 @@ def test_sums_over_all_and_steady_epochs():
 
 @pytest.mark.parametrize("epochs", [[(1, 2), (2, 3)], [(10, 29)]], ids=["short", "not read"])
 def test_energy_that_was_not_measured_is_missing(epochs):
-    energy = summarize_energy(readings(cpu=10), windows(job(), *epochs), ["reason"])
+    energy = summarize_energy(readings(cpu=10), windows(job(), *epochs), ["reason"], {})
     assert energy.keys() == {"each", "missing"}
     assert energy["missing"][0] == "reason" and "too short, or" in energy["missing"][1]
 
@@ -162,7 +162,7 @@ def test_a_gpu_counter_lost_during_training():
     read = [
         (second, joules if second <= 10 else {"cpu 0": joules["cpu 0"]}) for second, joules in readings(gpu=3, cpu=1)
     ]
-    energy = summarize_energy(read, windows(job(kind="cuda"), (1, 9), (9, 18)), ["lost"])
+    energy = summarize_energy(read, windows(job(kind="cuda"), (1, 9), (9, 18)), ["lost"], {})
     assert energy["each"] == {"1": {"device_j": 24.0, "host_j": 8.0}, "2": {"host_j": 9.0}}
     assert energy["epochs"] == {"count": 2, "host_j": 17.0}
 
@@ -171,12 +171,18 @@ def test_a_gpu_counter_lost_during_training():
 def test_energy_to_the_target(losses, target):
     own = job(target=Target("val/loss", at_most=0.5))
     found = windows(own, (1, 7), (7, 13), (13, 19), losses=losses)
-    assert summarize_energy(readings(cpu=10), found, []).get("target") == target
+    assert summarize_energy(readings(cpu=10), found, [], {}).get("target") == target
 
 
 def test_steady_epochs_follow_each_warm_up():
     assert windows(job(epochs=2.5), (1, 7), (7, 13), (13, 15)).steady == [2], "the last epoch is shorter"
     assert windows(job(), (1, 2), (2, 3), (3, 4), first=4).steady == [5, 6], "a process that resumed"
+
+
+@pytest.mark.parametrize(("used_s", "share"), [(3.0, 0.7), (11.0, 0.0)])
+def test_the_share_of_other_processes(used_s, share):
+    host = {"own_cpu_s": used_s, "socket_busy_s": 10.0}
+    assert summarize_energy(readings(cpu=10), windows(job(), (1, 9)), [], host)["others_share"] == share
 
 
 @pytest.mark.slow

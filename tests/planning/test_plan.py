@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from raybench import datasets
 from raybench.core.options import PlanOptions
 from raybench.devices import Hardware
 from raybench.engines import FRAMEWORKS
@@ -259,9 +260,12 @@ def test_impossible_settings_are_refused_with_their_line(plan_of, text, words):
         ("{tokens: 1e6}", {"work": 1e6, "unit": "tokens"}),
         ("{examples: 500}", {"work": 500.0, "unit": "examples"}),
         ("{flops: 6e9}\nflops_per_example: 3e6", {"work": 2000.0, "unit": "examples"}),
+        ("{energy: 500J}", {"joules": 500.0}),
+        ("{energy: 1.5MJ}", {"joules": 1.5e6}),
+        ("{energy: 0.5kWh}", {"joules": 1.8e6}),
     ],
 )
-def test_a_budget_of_work(plan_of, budget, expected):
+def test_a_budget_of_work_or_energy(plan_of, budget, expected):
     (cell,) = plan_of(f"{HEAD}schedule: constant\nbudget: {budget}\n").cells
     assert cell.content.budget == expected
 
@@ -332,6 +336,12 @@ def test_a_missing_framework_runs_in_its_environment(plan_of):
     assert list(notes(plan)) == [message]
 
 
+def test_the_cell_has_the_digest_of_its_data_and_the_minor_version_of_its_framework(plan_of):
+    (cell,) = plan_of(HEAD).cells
+    assert cell.content.engine.framework_version == "2.13"
+    assert cell.content.data.digest == datasets.get("digits").official_digest
+
+
 def test_environment_lock_is_part_of_the_cell(plan_of):
     def plan(*locks):
         found = [Interpreter("/x/python", "3.11.7", {"torch": "2.9.0", "numpy": "2"}, lock=lock) for lock in locks]
@@ -395,10 +405,9 @@ def test_placements(plan_of):
         ("laptop", "twin"),
         ("server",),
     ]
-    cores = [
-        find_placements(need, [SERVER])[0].cpus for need in (gpu, cpu, replace(gpu, accelerator_type="t4", cpus=2))
-    ]
-    assert cores == [8, 16, 2], "a GPU's share, all, and the requested number"
+    needs = gpu, replace(gpu, count=2), cpu, replace(gpu, accelerator_type="t4", cpus=2)
+    cores = [find_placements(need, [SERVER])[0].cpus for need in needs]
+    assert cores == [8, 16, 16, 2], "the share of one GPU and of two, all, and the requested number"
 
 
 @pytest.mark.parametrize(

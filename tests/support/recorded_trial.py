@@ -31,6 +31,9 @@ class Kept:
     def loop_left(self, fields):
         pass
 
+    def decide(self, epoch, stops):
+        return stops
+
     def logged_later(self, metrics):
         self.later |= metrics
 

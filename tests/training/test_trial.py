@@ -280,12 +280,14 @@ def test_a_budget_ends_training_after_a_step(sleep, budget, epochs, trained):
     assert not kept.more[-1] and not kept.warnings
 
 
-def test_a_budget_of_tokens_that_the_loop_counts():
-    trial, kept, _ = make_trial(None, budget=Budget(work=700, unit="tokens"))
+@pytest.mark.parametrize(("ranks", "last"), [(1, 200), (2, 500)])
+def test_a_budget_of_tokens_that_the_loops_of_all_ranks_count(ranks, last):
+    """Ranks end with an epoch, as they must all end at once."""
+    trial, kept, _ = make_trial(None, world_size=ranks, budget=Budget(work=700 * ranks, unit="tokens"))
     for _ in trial.epochs():
         for _ in trial.steps(BATCHES):
             trial.count(tokens=100)
-    assert [epoch["units"]["tokens"] for epoch in kept.epochs] == [500, 200]
+    assert [epoch["units"]["tokens"] for epoch in kept.epochs] == [500, last]
 
 
 @pytest.mark.parametrize("with_compile", [True, False])
