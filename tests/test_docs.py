@@ -19,7 +19,7 @@ from raybench.cli import VERBS, group, main
 
 README = (ROOT / "README.md").read_text()
 DOCS = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name != "claims.md")  # which is generated
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "SKILL.md", *DOCS]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in PAGES}
 BLOCK = re.compile(
     r"(?:^ *<!-- not run: (?P<reason>[^\n]+) -->\n)?^(?P<indent> *)```sh\n(?P<text>.*?)^(?P=indent)```$",
