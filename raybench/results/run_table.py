@@ -128,6 +128,10 @@ def _joules(meaning: str, stretch: str, part: str = DEVICE, **declared: Any) -> 
     return number("J", meaning, of, **declared)
 
 
+def _quotient(value: float | None, divisor: float | None) -> float | None:
+    return value / divisor if value is not None and divisor else None
+
+
 def _rounded(reduce: Callable[[Sequence[float]], float], values: Sequence[float]) -> float | None:
     return round(reduce(values), DIGITS) if values else None
 
@@ -460,11 +464,7 @@ class Run:
     memory_used = number(
         "fraction",
         "the same, relative to what the device has",
-        lambda run: (
-            None
-            if not (peak := run.peak_bytes) or not (available := number_in(run.hardware.get("memory_bytes")))
-            else peak / available
-        ),
+        lambda run: _quotient(run.peak_bytes, number_in(run.hardware.get("memory_bytes"))),
         mlflow="summary/memory_used",
         head="memory used",
     )
@@ -485,6 +485,11 @@ class Run:
         names = (name for name in self.epochs.names("metrics") if not name.startswith("speed/"))
         metrics = {name: self.epochs.column("metrics", name) for name in names}
         return metrics if len({*chain(*metrics.values())} - {None}) >= DISTINCT else {}
+
+    @property
+    def accuracies(self) -> Sequence[float]:
+        """The accuracy after each epoch, NaN without one; empty if it diverged."""
+        return () if self.is_diverged else self.epochs.column("metrics", ACCURACY, math.nan)
 
     @property
     def is_diverged(self) -> bool:
@@ -515,11 +520,7 @@ class Run:
     best_val_accuracy = number(
         "fraction",
         "the highest accuracy of its epochs; missing if it diverged",
-        lambda run: (
-            None
-            if run.is_diverged
-            else max(filter(math.isfinite, run.epochs.column("metrics", ACCURACY, math.nan)), default=None)
-        ),
+        lambda run: max((value for value in run.accuracies if math.isfinite(value)), default=None),
         mlflow="summary/best_val_accuracy",
     )
     last_val_accuracy = _last("fraction", "the last validation accuracy; missing if it diverged", ACCURACY)
@@ -598,11 +599,7 @@ class Run:
     example_energy_j = number(
         "J",
         "the same per training example",
-        lambda run: (
-            run.steady_energy_j / examples
-            if (examples := sum(run.timed.column("examples")[-1:])) and run.steady_energy_j is not None
-            else None
-        ),
+        lambda run: _quotient(run.steady_energy_j, sum(run.timed.column("examples")[-1:])),
     )
     target_energy_j = _joules("energy of the device until the target; missing if it was not reached", "target")
     host_energy_j = _joules(
