@@ -126,7 +126,7 @@ class Grid:
         kept = self._sign, request.max_quality_loss
         named = jobs if len(jobs) > 1 else {}
         bests = best(measured, matching, metric, named, self._quality_sign, kept) if self.is_result else ()
-        axis_effects = (
+        table = (
             tuple(effects(measured, matching, self.metrics, self._quality_sign is not None)) if self.is_result else ()
         )
         data = (str(cell.content.data.name) for cell in request.cells)
@@ -145,8 +145,8 @@ class Grid:
             trade_offs=tuple(trade_offs(measured, metric, named))
             if self.is_result and self._quality_sign is None
             else (),
-            effects=axis_effects,
-            scalings=tuple(scalings(measured, matching, axis_effects)),
+            effects=table,
+            scalings=tuple(scalings(measured, matching, table)),
             more_repeats=more_repeats(bests[0], configurations, measured) if bests and not request.rule else None,
             machine_speeds=tuple(machine_speeds(measured)) if self.is_result else (),
             these_machines=request.these_machines,

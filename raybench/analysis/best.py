@@ -124,9 +124,7 @@ def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: i
     samples = {cell.index: runs for cell in configurations if (runs := cell.qualities.get(metric))}
     if quality_sign and samples:
         qualities = {index: quality_sign * fmean(sample.value for sample in runs) for index, runs in samples.items()}
-        criteria = [
-            Scale(Criterion.QUALITY, qualities, lambda cell, reference: quality_difference(cell, reference, metric))
-        ]
+        criteria = [Scale(Criterion.QUALITY, qualities, lambda cell, base: quality_difference(cell, base, metric))]
         if not any(cell.tries for cell in configurations):
             return criteria
     is_reached = any(target_run.reached for cell in configurations for target_run in cell.tries)
@@ -135,7 +133,7 @@ def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: i
     prices = {cell.index: cell.price_per_hour for cell in configurations if cell.price_per_hour is not None}
     seconds, joules = _costs(configurations, time), _costs(configurations, energy)
     costs = {
-        index: price for index, own_s in seconds.items() if (price := price_of(own_s, prices.get(index))) is not None
+        index: price for index, cost_s in seconds.items() if (price := price_of(cost_s, prices.get(index))) is not None
     }
 
     def by_price(cell: Measured, reference: Measured) -> Ratio | None:
@@ -144,11 +142,11 @@ def scales(configurations: Sequence[Measured], metric: str = "", quality_sign: i
         return ratio(cell, reference, time, prices[reference.index] / prices[cell.index])
 
     first = Criterion.FIRST_TO_TARGET if is_reached else Criterion.FASTEST
-    criteria.append(Scale(first, seconds, lambda cell, reference: ratio(cell, reference, time)))
+    criteria.append(Scale(first, seconds, lambda cell, base: ratio(cell, base, time)))
     if len(costs) > 1:
         criteria.append(Scale(Criterion.CHEAPEST, costs, by_price))
     if len(joules) > 1:
-        criteria.append(Scale(Criterion.LEAST_ENERGY, joules, lambda cell, reference: ratio(cell, reference, energy)))
+        criteria.append(Scale(Criterion.LEAST_ENERGY, joules, lambda cell, base: ratio(cell, base, energy)))
     return [criterion for criterion in criteria if criterion.costs]
 
 
@@ -171,18 +169,14 @@ def _near_best(
     if not sign:
         return None
     first = next(cell for cell in configurations if cell.index == fastest.configuration)
-    comparable = {
-        cell.index: cell for cell in configurations if cell.index in scale.costs and cell.qualities.get(metric)
-    }
-    comparable = {index: cell for index, cell in comparable.items() if not unlike(first, cell, metric)}
-    worse = {
-        index: sign * fmean(sample.value for sample in cell.qualities[metric]) for index, cell in comparable.items()
-    }
+    rivals = {cell.index: cell for cell in configurations if cell.index in scale.costs and cell.qualities.get(metric)}
+    rivals = {index: cell for index, cell in rivals.items() if not unlike(first, cell, metric)}
+    worse = {index: sign * fmean(sample.value for sample in cell.qualities[metric]) for index, cell in rivals.items()}
     if fastest.configuration not in worse:
         return None
     best_quality = min(worse, key=lambda index: worse[index])
     limit = worse[best_quality] + loss * (1.0 if is_accuracy(metric) else abs(worse[best_quality]))
-    lost = quality_difference(comparable[fastest.configuration], comparable[best_quality], metric)
+    lost = quality_difference(rivals[fastest.configuration], rivals[best_quality], metric)
     if lost is None or (lost.has_interval and not lost.is_significant) or worse[fastest.configuration] <= limit:
         return None
     costs = {index: cost for index, cost in scale.costs.items() if worse.get(index, math.inf) <= limit}

@@ -55,10 +55,8 @@ def _values(runs: Sequence[Run]) -> dict[str, set[str]]:
         sources += [run.versions, {"driver": run.hardware.get("driver"), "OMP_WAIT_POLICY": waiting}]
         sources.append({f"host.{name}": run.host.get(name) for name in ("name", "kernel")})
     for cell in {id(run.cell): run.cell for run in runs}.values():
-        leaves = cell.leaves.items()
-        sources.append(
-            {name: value for name, value in leaves if name != "version" and not name.startswith("compared.")}
-        )
+        pairs = cell.leaves.items()
+        sources.append({name: value for name, value in pairs if name != "version" and not name.startswith("compared.")})
     for name, value in chain.from_iterable(source.items() for source in sources):
         if value not in (None, ""):
             values.setdefault(name, set()).add(format_value(value))

@@ -88,12 +88,10 @@ def different_training(base: Measured, new: Measured, name: str, is_same_length:
 
 def are_same_runs(base: Measured, new: Measured) -> bool:
     """Return whether both versions name one measurement; without a start, by all times of all runs."""
-    starts = [
-        {(run.started, run.repeat, run.steady_s) for run in side.completed if run.started} for side in (base, new)
-    ]
+    dates = [{(run.started, run.repeat, run.steady_s) for run in side.completed if run.started} for side in (base, new)]
     times = [[tuple(run.timed_s) for run in side.completed] for side in (base, new)]
-    if all(starts):
-        return bool(starts[0] & starts[1])
+    if all(dates):
+        return bool(dates[0] & dates[1])
     return len({*chain(*times[0])}) >= DISTINCT and times[0] == times[1]
 
 

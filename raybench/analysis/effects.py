@@ -134,11 +134,7 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
     speed = as_ratio(row.speed.mean, runs) if row.speed and not job_axis and not opposite else None
     amounts = _amounts(row) if speed else None
     prices = [(cell.price_per_hour or 0.0, reference.price_per_hour or 0.0) for cell, reference in row.timed]
-    dearer = (
-        geometric_mean(price / price_there for price, price_there in prices)
-        if amounts and all(map(all, prices))
-        else None
-    )
+    dearer = geometric_mean(price / base for price, base in prices) if amounts and all(map(all, prices)) else None
     joules = _cost_effect(ENERGY, row.pairs) if amounts else None
     return Effect(
         axis=row.axis,

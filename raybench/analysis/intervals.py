@@ -428,13 +428,11 @@ class EffectEstimate:
 
         The level is high, since a range states less than a mean. With one run each, the effects need to be large.
         """
-        values = [estimate.value for estimate in self.sets]
+        values = [part.value for part in self.sets]
         limit = 0.0 if self.table or self.mean.error is not None else LEAST_OPPOSITE
         if not min(values) < -limit or not max(values) > limit:
             return False
-        lows, highs = zip(
-            *(estimate.interval() or (estimate.value, estimate.value) for estimate in self.sets), strict=True
-        )
+        lows, highs = zip(*(part.interval() or (part.value, part.value) for part in self.sets), strict=True)
         return bool(min(highs) < 0 < max(lows) or (self.table and self.table.p_of_sets < OPPOSITE_ALPHA))
 
 

@@ -111,9 +111,7 @@ class Judge:
             return change
         slowdown = slowdown_estimate.mean
         self._level = look_level(min(map(len, times)), self.most_repeats(base, new)) if self._rule else None
-        quality = {
-            name: quality_change for name in self.metrics if (quality_change := quality_difference(new, base, name))
-        }
+        quality = {name: gap for name in self.metrics if (gap := quality_difference(new, base, name))}
         grown = growth(base, new, self.limits.slowdown, self.slowdown_total)
         change = replace(change, speed=self._ratio(slowdown, times), quality=quality, growth=grown, reason="")
         change = self._by_speed(change, slowdown, min(map(len, times)))

@@ -136,13 +136,8 @@ class Measured:
         """Its framework, driver, kernel and code, by name; empty if they were not recorded."""
         values: dict[str, set[str]] = {}
         for run in self.completed:
-            versions = {
-                **run.versions,
-                **run.host,
-                "driver": run.hardware.get("driver"),
-                "code": run.cell.workload.digest,
-            }
-            for name, value in versions.items():
+            facts = {**run.versions, **run.host, "driver": run.hardware.get("driver"), "code": run.cell.workload.digest}
+            for name, value in facts.items():
                 if value and name not in NO_SOFTWARE:
                     values.setdefault(name, set()).add(str(value))
         return values if "kernel" in values else {}

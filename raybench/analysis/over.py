@@ -105,9 +105,7 @@ def over_time(history: GridHistory) -> OverTime:
     sources: list[tuple[str, Source]] = []
     for number, execution in enumerate(history.executions):
         request, begin = GridRequest.from_json(execution.request), execution.name[:MILLISECONDS]
-        later = (
-            following.name for following in history.executions[number + 1 :] if following.origin == execution.origin
-        )
+        later = (newer.name for newer in history.executions[number + 1 :] if newer.origin == execution.origin)
         end = next(later, "~")[:MILLISECONDS]
         runs = [
             run
@@ -156,10 +154,7 @@ def _day(session: Session) -> float:
 def _trend(sessions: Sequence[Session], levels: Sequence[Level]) -> Trend | None:
     """Return a trend if all changes have one direction and a line describes the sessions better (BIC) than steps."""
     directions = {level.speed.value < 1 for level in levels[1:] if level.speed}
-    days, logs = (
-        np.array([_day(session) for session in sessions]),
-        np.log([session.seconds.value for session in sessions]),
-    )
+    days, logs = (np.array([_day(night) for night in sessions]), np.log([night.seconds.value for night in sessions]))
     count, spread = len(sessions), float(((days - days.mean()) ** 2).sum())
     if len(levels) < 3 or len(directions) != 1 or not spread:
         return None

@@ -50,13 +50,13 @@ def trust_of_warnings(warnings: Iterable[str]) -> Trust:
     return Trust(TrustLevel.CAUTIONS if cautions else TrustLevel.CLEAR, cautions)
 
 
-def with_trust(view: View, run_findings: Mapping[int, Sequence[Finding]], warnings: Iterable[str] = ()) -> Answer:
+def with_trust(view: View, findings: Mapping[int, Sequence[Finding]], warnings: Iterable[str] = ()) -> Answer:
     """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
     answer, measured, matching = view.answer, view.measured, view.matching
     compares_devices = len({str(cell.axes.get("device")) for cell in measured if cell.completed}) > 1
-    shifts = [_shifts(cell, run_findings, compares_devices) for cell in measured]
+    shifts = [_shifts(cell, findings, compares_devices) for cell in measured]
     statements, rows = list(_statements(answer, matching)), answer.configurations
-    found_cautions: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
+    marked: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
     notes: list[Caution] = []
     # A configuration that is compared with nothing has its time alone, which any caution could change.
     compared = [(cell.index, cell.reference) for cell in answer.configurations if cell.ratio]
@@ -66,20 +66,18 @@ def with_trust(view: View, run_findings: Mapping[int, Sequence[Finding]], warnin
         doubts = [(statement, statement.doubt(code, shifts)) for statement in statements]
         changed, caution = (
             [statement.part for statement, doubt in doubts if doubt],
-            _caution(code, measured, run_findings),
+            _caution(code, measured, findings),
         )
         if not changed and uncompared.isdisjoint(caution.configurations):
             notes.append(caution)
             continue
         turns = any(doubt == 2 and isinstance(statement.part, Best) for statement, doubt in doubts)
         # A ratio to a reference is concerned by its cautions, too.
-        found_cautions.append(
-            (replace(caution, could_change_best=turns), {id(part) for part in (*concerned, *changed)})
-        )
+        marked.append((replace(caution, could_change_best=turns), {id(part) for part in (*concerned, *changed)}))
     further = trust_of_warnings(warnings).cautions
     criteria = {criterion for best in answer.best for criterion in best.ratios}
     words = {id(best): view.words(best.configuration, best.other) for best in answer.best if best.other is not None}
-    for caution in (*further, *_of_grid(view), *view.cautions(), *_notes(measured, run_findings)):
+    for caution in (*further, *_of_grid(view), *view.cautions(), *_notes(measured, findings)):
         about, decides = _about(caution.code), bool(criteria & DECIDED_BY.get(_about(caution.code), set()))
         if about == "quality" or (about == "energy" and decides):
             turns = caution.could_change_best or (decides and caution.code in kinds())
@@ -97,10 +95,10 @@ def with_trust(view: View, run_findings: Mapping[int, Sequence[Finding]], warnin
                 for pair in statement.pairs
             )
         }
-        found_cautions.append((caution, parts))
+        marked.append((caution, parts))
     cautions: list[Caution] = []
     marks: dict[int, tuple[str, ...]] = {}
-    for (caution, parts), letter in zip(found_cautions, cycle(ascii_lowercase), strict=False):
+    for (caution, parts), letter in zip(marked, cycle(ascii_lowercase), strict=False):
         cautions.append(replace(caution, mark=letter if parts else ""))
         marks |= {part: (*marks.get(part, ()), letter) for part in parts}
     level = TrustLevel.CAUTIONS if any(words.values()) else TrustLevel.CLEAR

@@ -60,13 +60,11 @@ def choose_unit(attempts: Sequence[Run], requested: str = "") -> Unit:
     runs = [attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED and attempt.epochs]
     counts = counted_units(runs)
     with_examples = counts.get("examples", 0)
-    counts_of_units = {name: number for name, number in counts.items() if name != "examples"}
-    most = (
-        requested if requested in counts else max(counts_of_units, key=lambda name: counts_of_units[name], default="")
-    )
+    unit_counts = {name: number for name, number in counts.items() if name != "examples"}
+    most = requested if requested in counts else max(unit_counts, key=lambda name: unit_counts[name], default="")
     if most == "examples":
         return EXAMPLES
-    if most and (most == requested or counts_of_units[most] >= with_examples):
+    if most and (most == requested or unit_counts[most] >= with_examples):
         return Unit(most, 1_000_000, most)
     timed = "run" if runs and all(run.is_whole for run in runs) else "epoch"
     if not with_examples:

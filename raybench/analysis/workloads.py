@@ -54,7 +54,7 @@ def over_workloads(
                     prices.setdefault(device, {})[workload] = cost
     names = list(dict.fromkeys(workloads.values()))
     complete = [
-        device for device, by_workload in speeds.items() if all(first in by_workload.get(name, {}) for name in names)
+        device for device, of_device in speeds.items() if all(first in of_device.get(name, {}) for name in names)
     ]
     if len(names) < 2 or len(complete) < 2 or first not in complete or len(criteria) > 1:
         return []  # times to a target and of a unit of work have no mean

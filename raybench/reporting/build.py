@@ -249,9 +249,7 @@ def _values(request: GridRequest, baseline: Mapping[str, Any], option: str = "ba
         if not values_here:
             axes = list(dict.fromkeys(axis for cell in request.cells for axis in cell.axes))
             raise UsageError(f"{option}: {request.name} has no axis {axis}; {nearest(axis, axes)}")
-        match = next(
-            (candidate for candidate in values_here if candidate == value or is_written(str(value), candidate)), None
-        )
+        match = next((choice for choice in values_here if choice == value or is_written(str(value), choice)), None)
         if match is None:
             texts = list(dict.fromkeys(map(str, values_here)))
             raise UsageError(f"{option}: {request.name} has no {axis} {value}; {nearest(str(value), texts)}")

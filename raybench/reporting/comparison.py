@@ -25,7 +25,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield f"{decision}: the two have no configuration in common."
         return
     of_all = f"of {plural(len(changes), 'configuration')}"
-    of_verdict = {verdict: [change for change in changes if change.verdict is verdict] for verdict in Verdict}
+    of_verdict = {verdict: [cell for cell in changes if cell.verdict is verdict] for verdict in Verdict}
     for verdict, failed in of_verdict.items():
         if verdict.fails and failed:
             yield f"{decision}: {len(failed)} {of_all}: {verdict} ({names_text(list(map(_named, failed)))})."
@@ -34,12 +34,10 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield f"{decision}: {_kept(comparison)}."
     if growth := [text for text in map(_growth_text, changes) if text]:
         yield f"In these runs, new takes more: {names_text(growth)}."
-    open_speed = [
-        change for change in undecided if change.speed and (change.speed.low or 0) < 1 / (1 + limits.slowdown)
-    ]
+    open_speed = [cell for cell in undecided if cell.speed and (cell.speed.low or 0) < 1 / (1 + limits.slowdown)]
     busy = {*BUSY, BUSY_REASON} & {
         *(caution.code for caution in comparison.cautions),
-        *(change.reason for change in undecided),
+        *(cell.reason for cell in undecided),
     }
     busy &= {*BUSY, BUSY_REASON} if open_speed else {BUSY_REASON}
     if undecided:
@@ -48,18 +46,12 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         hint = f"about {plural(more, 'more repeat')} could decide it" if more else unknown
         hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
         yield f"{decision}: {len(undecided)} {of_all}; {hint}."
-    for change in (
-        change for change in changes if change in undecided or (change.verdict.fails and change.verdict not in _SLOWER)
-    ):
+    for cell in (cell for cell in changes if cell in undecided or (cell.verdict.fails and cell.verdict not in _SLOWER)):
         # On a quiet machine it would be fewer.
-        time = f"; {plural(change.more_repeats, 'more repeat')}" if change.more_repeats and not busy else ""
-        time += f", {seconds_text(change.more_s)}" if change.more_s and time else ""
-        text = (
-            f"{change.label}: {change.reason}"
-            if len(changes) > 1 or "/" in change.reason.split(" ")[0]
-            else change.reason
-        )
-        text = text if text.startswith(change.label) else f"{text[:1].upper()}{text[1:]}"
+        time = f"; {plural(cell.more_repeats, 'more repeat')}" if cell.more_repeats and not busy else ""
+        time += f", {seconds_text(cell.more_s)}" if cell.more_s and time else ""
+        text = f"{cell.label}: {cell.reason}" if len(changes) > 1 or "/" in cell.reason.split(" ")[0] else cell.reason
+        text = text if text.startswith(cell.label) else f"{text[:1].upper()}{text[1:]}"
         yield f"{text}{time}."
     yield from _of_quality(comparison)
     level = "95% or more" if limits.strict or len(changes) > FEW_CONFIGURATIONS else "95%"
@@ -69,16 +61,16 @@ def sentences(comparison: Comparison) -> Iterator[str]:
 
 def _kept(comparison: Comparison) -> str:
     """Return how much faster a version is, or that it is not slower, and which metrics it keeps."""
-    faster = [change for change in comparison.changes if change.speed and change.speed.low and change.speed.low > 1]
+    faster = [cell for cell in comparison.changes if cell.speed and cell.speed.low and cell.speed.low > 1]
     names = [
-        f"{change.label} by {percent(change.speed.value - 1)}, at least {percent(change.speed.low - 1)}"
+        f"{cell.label} by {percent(cell.speed.value - 1)}, at least {percent(cell.speed.low - 1)}"
         + (
             ""
-            if change.speed_total is None or (change.speed_total.low or 0.0) > 1
+            if cell.speed_total is None or (cell.speed_total.low or 0.0) > 1
             else " in its epochs, not as a whole run"
         )
-        for change in faster
-        if change.speed and change.speed.low
+        for cell in faster
+        if cell.speed and cell.speed.low
     ]
     none = f"no configuration is slower by more than {100 * comparison.limits.slowdown:g}%"
     text = f"faster ({names_text(names)})" if names else none
@@ -87,31 +79,29 @@ def _kept(comparison: Comparison) -> str:
     return text + (f", and {names_text(kept)} {'is' if len(kept) == 1 else 'are'} kept" if kept else "")
 
 
-def _growth_text(change: Change) -> str:
+def _growth_text(cell: Change) -> str:
     amounts = [
         f"{name} {f'{number(ratio, 2)}x' if ratio >= 2 else f'+{percent(ratio - 1)}'}"
-        for name, ratio in change.growth.items()
+        for name, ratio in cell.growth.items()
     ]
-    return f"{', '.join(amounts)} ({change.label})" if amounts else ""
+    return f"{', '.join(amounts)} ({cell.label})" if amounts else ""
 
 
 def _of_quality(comparison: Comparison) -> Iterator[str]:
     """Yield what is lost within the limits, what may be lost, and what is better."""
     for name, metric in comparison.metrics.items():
-        passed = [
-            change for change in comparison.changes if change.verdict is Verdict.WITHIN and name in change.quality
-        ]
-        if unsure := [change.label for change in passed if change.quality_kept.get(name) is False]:
+        passed = [cell for cell in comparison.changes if cell.verdict is Verdict.WITHIN and name in cell.quality]
+        if unsure := [cell.label for cell in passed if cell.quality_kept.get(name) is False]:
             yield f"{name} is not shown to stay within its limit for {names_text(unsure)}."
-        clear = [(change, change.quality[name]) for change in comparison.changes if name in change.quality]
-        clear = [(change, value) for change, value in clear if value.is_significant]
-        better = [change.label for change, value in clear if (value.value > 0) is metric.higher_is_better]
+        clear = [(cell, cell.quality[name]) for cell in comparison.changes if name in cell.quality]
+        clear = [(cell, value) for cell, value in clear if value.is_significant]
+        better = [cell.label for cell, value in clear if (value.value > 0) is metric.higher_is_better]
         if better:
             yield f"{name} is better for {names_text(better)} (95% interval)."
         losses = [
-            f"{change.label} {difference_text(value, name)}"
-            for change, value in clear
-            if change in passed and change.label not in better
+            f"{cell.label} {difference_text(value, name)}"
+            for cell, value in clear
+            if cell in passed and cell.label not in better
         ]
         if losses:
             what = "worse" if metric.higher_is_better is not None else "different, which may be better or worse,"
@@ -134,33 +124,31 @@ def _limits(comparison: Comparison, to: str) -> str:
     return ", ".join(texts)
 
 
-def _named(change: Change) -> str:
+def _named(cell: Change) -> str:
     """The label, with how much slower it is: in these runs, and at least."""
-    speed = {Verdict.SLOWER: change.speed, Verdict.SLOWER_RUN: change.speed_total}.get(change.verdict)
+    speed = {Verdict.SLOWER: cell.speed, Verdict.SLOWER_RUN: cell.speed_total}.get(cell.verdict)
     if speed is None or not speed.high:
-        return change.label
+        return cell.label
     slower, least = (percent(1 / ratio - 1) for ratio in (speed.value, speed.high))
-    return f"{change.label} by {slower}, at least {least}"
+    return f"{cell.label} by {slower}, at least {least}"
 
 
 def columns(comparison: Comparison) -> list[Column]:
     """Return the table of configurations, without empty columns."""
     changes, unit = comparison.changes, "s to the target" if comparison.target else f"s/{comparison.unit.label}"
-    sides = [change.base_s for change in changes], [change.new_s for change in changes]
+    sides = [cell.base_s for cell in changes], [cell.new_s for cell in changes]
     base, new = ([number(seconds) if seconds else NOTHING for seconds in side] for side in sides)
     table = [
-        Column("configuration", [change.label for change in changes], kind=LABEL),
+        Column("configuration", [cell.label for cell in changes], kind=LABEL),
         Column(f"{BASE}, {unit}", base, drop=2, right=True),
         Column(f"new, {unit}", new, drop=1, right=True),
-        Column("speed (bounds)", [ratio_text(change.speed) for change in changes]),
-        Column("whole run", [ratio_text(change.speed_total) for change in changes], drop=3),
+        Column("speed (bounds)", [ratio_text(cell.speed) for cell in changes]),
+        Column("whole run", [ratio_text(cell.speed_total) for cell in changes], drop=3),
         *(
-            Column(
-                f"{name}, change", [difference_text(change.quality.get(name), name) for change in changes], drop=4 * at
-            )
+            Column(f"{name}, change", [difference_text(cell.quality.get(name), name) for cell in changes], drop=4 * at)
             for at, name in enumerate(comparison.metrics)
         ),
-        Column("verdict", [str(change.verdict) for change in changes]),
+        Column("verdict", [str(cell.verdict) for cell in changes]),
     ]
     return [column for column in table if changes and not column.is_empty]
 

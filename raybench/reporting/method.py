@@ -114,9 +114,7 @@ def provenance(
     """Return where results come from, by kind; kinds of which nothing is known are left out."""
     drivers = (run.hardware.get("driver") for run in runs)
     leaves = (run.cell.leaves for run in runs)
-    frameworks = (
-        " ".join(str(leaf_values[name]) for name in FRAMEWORK if name in leaf_values) for leaf_values in leaves
-    )
+    frameworks = (" ".join(str(values[name]) for name in FRAMEWORK if name in values) for values in leaves)
     commits = [*(str(execution.made_with.get("commit") or "") for execution in executions), *versions.get("commit", ())]
     commands = [
         *(str(execution.made_with.get("command") or "") for execution in executions),

@@ -294,9 +294,7 @@ def request_of_runs(name: str, attempts: Iterable[Run], prices: Mapping[str, flo
         by_cell.setdefault(attempt.cell_id, []).append(attempt)
     runs = {cell_id: next((run for run in group if run.cell), group[0]) for cell_id, group in by_cell.items()}
     axes = {cell_id: _axes(run) for cell_id, run in runs.items()}
-    varied = [
-        axis for axis in dict.fromkeys(axis for values in axes.values() for axis in values) if _varies(axis, axes)
-    ]
+    varied = [axis for axis in dict.fromkeys(axis for point in axes.values() for axis in point) if _varies(axis, axes)]
     cells = []
     for cell_id, run in runs.items():
         coordinates = {axis: axes[cell_id][axis] for axis in varied if axis in axes[cell_id]}

@@ -475,9 +475,7 @@ class Run:
     def last_metrics(self) -> Mapping[str, float]:
         """The metrics after training: the last value of each, because an evaluation may not follow every epoch."""
         columns = {name: self.epochs.column("metrics", name) for name in self.epochs.names("metrics")}
-        return {
-            name: next(value for value in reversed(column) if value is not None) for name, column in columns.items()
-        }
+        return {name: next(last for last in reversed(column) if last is not None) for name, column in columns.items()}
 
     @cached_property
     def distinct_metrics(self) -> Mapping[str, Any]:

@@ -178,9 +178,7 @@ def _evidence(run: Run) -> tuple[bool, bool]:
     if str(run.cell.device.kind).endswith("cpu"):  # the host computes; idle cores wait for something else
         threads = float(run.runtime_conditions.get("threads") or run.cell.device.threads or 1)
         return True, cores is None or cores < DEVICE_BUSY * threads
-    shares = [
-        share for gpu in (run.audit or {}).get("gpus") or [] if (share := mapping_in(gpu).get("busy")) is not None
-    ]
+    shares = [busy for gpu in (run.audit or {}).get("gpus") or [] if (busy := mapping_in(gpu).get("busy")) is not None]
     if shares:
         return min(shares) >= DEVICE_BUSY, min(shares) < DEVICE_BUSY
     return cores is not None and cores < HOST_BUSY, cores is not None and cores >= HOST_BUSY

@@ -67,29 +67,27 @@ def load_grids(
     if not sources:
         raise UsageError("load: there is no source; name at least one")
     axes = dict(axis) if isinstance(axis, Mapping) else dict(text.partition("=")[::2] for text in axis)
-    runs_of_tables: list[Run] = []
+    table_runs: list[Run] = []
     repeats: Repeats = {}
     folders: dict[str, list[Path]] = {}
     with ExitStack() as stack:
         for source in sources:
             try:
                 if user_path(source).suffix.lower() == ".csv" and user_path(source).is_file():
-                    runs_of_tables += epochs_csv.load_csv(user_path(source), repeats)
+                    table_runs += epochs_csv.load_csv(user_path(source), repeats)
                     continue
                 if (
                     not has_results(user_path(source))
                     and not grids_in(user_path(source))
                     and _is_log(user_path(source))
                 ):
-                    runs_of_tables += load_logs(user_path(source), axes, repeats)
+                    table_runs += load_logs(user_path(source), axes, repeats)
                     continue
                 for folder in _folders(source, grid, stack):
                     folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
                 raise UsageError(f"{redact(source)}: cannot be read: {error.strerror or error}") from None
-        grids = _by_grid(runs_of_tables) + [
-            of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()
-        ]
+        grids = _by_grid(table_runs) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
     if folders and all(user_path(source).is_dir() for source in sources):
         grids = [replace(grid, is_folder=True) for grid in grids]
     if grid is not None:

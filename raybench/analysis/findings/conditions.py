@@ -138,9 +138,7 @@ def slow_runs(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
         df = len(group) - len(repeats) - 1
         if df < 1:
             continue
-        fastest = {
-            runs_of_cell[0].cell_id: min(run.steady_s or 0.0 for run in runs_of_cell) for runs_of_cell in repeats
-        }
+        fastest = {of_cell[0].cell_id: min(run.steady_s or 0.0 for run in of_cell) for of_cell in repeats}
         excesses = [(run, math.log((run.steady_s or 0.0) / fastest[run.cell_id])) for run in group]
         ordered = sorted(excesses, key=lambda entry: entry[1])
         values = np.array([excess for _, excess in ordered])

@@ -88,11 +88,8 @@ def _text(answer: Answer, best: Best, is_first: bool) -> BestText:
         only |= {Criterion.FIRST_TO_TARGET: "only one to reach {target}" if len(ranked) > 1 else "to {target}"}
         roles = [*filter(None, [only.get(next(iter(best.ratios)), "").format(**terms)])]
     role = join_words(roles) + (" of those timed" if untimed and roles else "")
-    name, is_reference = names[best.configuration], row.is_reference and best.other is not None
-    named, place = (
-        f"{name}{' (the reference)' if is_reference else ''}",
-        f" on {best.workload}" if best.workload else "",
-    )
+    name, is_base = names[best.configuration], row.is_reference and best.other is not None
+    named, place = (f"{name}{' (the reference)' if is_base else ''}", f" on {best.workload}" if best.workload else "")
     rivals = [index for index in (*best.indistinguishable, *best.unproven) if best.verdict is not Verdict.BETTER]
     sides = _sides([names[index] for index in (best.configuration, *rivals)])
     facts = [*absolute(answer, row, best), ", ".join(relative(answer, best, ranked)), *best.words]
