@@ -77,7 +77,7 @@ def _effects(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line
 def _configurations(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:
     """Yield the table of configurations: all, or the best and the worst of many; and their hardware."""
     # Sentences say what is skipped and why.
-    all_rows = [each for each in rows(answer) if full or each.completed or not each.skip]
+    all_rows = [row for row in rows(answer) if full or row.completed or not row.skip]
     count, best = len(all_rows), MAX_ROWS - WORST_ROWS
     left_out = 0 if full else max(0, count - MAX_ROWS)
     if count > 1:
