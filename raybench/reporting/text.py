@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from raybench.core.text import plural, printable
+from raybench.core.text import names_text, plural, printable
 from raybench.reporting.columns import configuration_columns, device_columns, effect_columns, machine_columns, rows
-from raybench.reporting.layout import Line, table_lines, wrapped
+from raybench.reporting.layout import AXIS, Line, fitting, table_lines, wrapped
 from raybench.reporting.words.best import best_texts, further_sentences
 from raybench.reporting.words.captions import hardware_text, table_caption
 from raybench.reporting.words.effects import effect_detail, effects_note
@@ -78,14 +78,19 @@ def _configurations(answer: Answer, width: int, full: bool, more: str) -> Iterat
     """Yield the table of configurations: all, or the best and the worst of many; and their hardware."""
     # Sentences say what is skipped and why.
     all_rows = [row for row in rows(answer) if full or row.completed or not row.skip]
-    count, best = len(all_rows), MAX_ROWS - WORST_ROWS
+    count, best, heads, unseen = len(all_rows), MAX_ROWS - WORST_ROWS, None, ""
     left_out = 0 if full else max(0, count - MAX_ROWS)
     if count > 1:
         kept = [*range(best), *range(best + left_out, count)] if left_out else range(count)
         columns = [column.of_rows(kept) for column in configuration_columns(answer, all_rows)]
         yield from table_lines(columns, width, {best - 1: f"… {left_out:,} more: {more}"} if left_out else {})
+        heads = [column.head for column in fitting(columns, width)]
+        hidden = [column.head for column in columns if column.kind != AXIS and column.head not in heads]
+        unseen = f"Too wide for {width} columns: {names_text(hidden)}." if hidden else ""
     hardware = hardware_text(answer)
-    yield from wrapped([table_caption(answer), f"Hardware: {hardware}." if hardware else ""], width, "dim")
+    yield from wrapped(
+        [unseen, table_caption(answer, heads), f"Hardware: {hardware}." if hardware else ""], width, "dim"
+    )
 
 
 def _trust(answer: Answer, width: int, full: bool, more: str) -> Iterator[Line]:

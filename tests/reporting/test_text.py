@@ -45,6 +45,12 @@ def test_every_width_has_sentences_intervals_and_quality(name, width):
             assert metric_text(answer.metric, each.quality.value) in text
 
 
+def test_columns_that_do_not_fit_are_named_and_not_explained():
+    narrow, wide = (report_text(ANSWERS["busy_host"](), width) for width in (60, 300))
+    assert "Too wide for 60 columns: " in narrow and "Too wide" not in wide
+    assert "MFU of the measured peak" in joined(wide) and "MFU of the measured peak" not in joined(narrow)
+
+
 def test_of_many_configurations_best_and_worst_are_shown():
     answer = many()
     short, full = report_text(answer, 80), report_text(answer, 80, full=True)

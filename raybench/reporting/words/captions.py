@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 from raybench.analysis.answer import Answer, Configuration
 from raybench.core.identity import is_smoke
@@ -19,8 +20,8 @@ PROBES = {"product": "matrix product"}  # words for operations by which a peak w
 MEMORY = Run.memory_gib.name, Run.memory_used.name  # the columns of runs with the peak memory and its share
 
 
-def table_caption(answer: Answer) -> str:
-    """How to read the table of configurations."""
+def table_caption(answer: Answer, heads: Collection[str] | None = None) -> str:
+    """How to read the table of configurations, of which these columns are shown; None: all."""
     if is_smoke(answer.grid):
         return ""
     intervals = any(row.ratio and row.ratio.has_interval for row in answer.configurations)
@@ -30,17 +31,22 @@ def table_caption(answer: Answer) -> str:
     chosen = f", which allow for choosing the best of {most}" if most > 2 else ""
     where = machines_text(answer)
     parts = [
-        reference_text(answer),
+        reference_text(answer) if _has(heads, "speed") else "",
         f"{runs_text(answer) or plural(answer.status.completed, 'run')} {where}" if where else runs_text(answer),
         f"95% intervals {over}in parentheses{chosen}" if intervals else "",
-        peaks_text(answer),
+        peaks_text(answer) if _has(heads, "MFU") else "",
     ]
     text = "; ".join(filter(None, parts))
     first = f"{text[:1].upper()}{text[1:]}." if text else ""
     target = "Times to the target begin with the first epoch and include restarts after misses."
     problems = dict.fromkeys(row.mfu_problem for row in answer.configurations if row.mfu_problem)
-    sentences = [first, answer.clock, target if is_reached(answer.configurations) else ""]
+    sentences = [first, answer.clock, target if is_reached(answer.configurations) and _has(heads, "to ") else ""]
     return " ".join(filter(None, [*sentences, *(f"MFU is left out: {problem}." for problem in problems)]))
+
+
+def _has(heads: Collection[str] | None, part: str) -> bool:
+    """Return whether a shown column has this in its name."""
+    return heads is None or any(part in head for head in heads)
 
 
 def hardware_text(answer: Answer) -> str:
