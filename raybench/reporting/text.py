@@ -85,7 +85,7 @@ def _configurations(answer: Answer, width: int, full: bool, more: str) -> Iterat
         columns = [column.of_rows(kept) for column in configuration_columns(answer, all_rows)]
         yield from table_lines(columns, width, {best - 1: f"… {left_out:,} more: {more}"} if left_out else {})
         heads = [column.head for column in fitting(columns, width)]
-        hidden = [column.head for column in columns if column.kind != AXIS and column.head not in heads]
+        hidden = [column.head for column in columns if column.kind != AXIS and column.head not in {"#", *heads}]
         unseen = f"Too wide for {width} columns: {names_text(hidden)}." if hidden else ""
     hardware = hardware_text(answer)
     yield from wrapped(

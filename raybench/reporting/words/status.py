@@ -14,6 +14,9 @@ from raybench.reporting.words.rows import is_reached, name_of
 STATUSES = {"oom": "out of memory", "timeout": "timed out", "killed": "stopped", "unfinished": "not finished"}
 """Words for the ends of runs; the others are words already."""
 
+MOST_REPEATS = 100
+"""Most further repeats whose costs are worth a sentence."""
+
 SMOKE_RUN = "Smoke run: it shows what runs, in miniature on this CPU. Its numbers are not results, and are not shown."
 
 
@@ -100,6 +103,8 @@ def certainty_sentences(answer: Answer) -> list[str]:
     costs += [money_text(more.total_price, answer.currency)] if more.total_price else []
     rest = "; the rest is decided" if more.is_rest_decided else ""
     repeats = f"About {plural(more.repeats, 'more repeat')} ({', '.join(costs)})"
+    if more.repeats > MOST_REPEATS:
+        return [f"More than {MOST_REPEATS} more repeats would be needed to decide between {names}{rest}."]
     return [f"{repeats} would decide between {names}{rest}."]
 
 
