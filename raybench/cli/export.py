@@ -46,9 +46,9 @@ def command(grid: str, results: Path, output: str | None) -> int:
         from raybench.reporting.page import tracked
         from raybench.tracking.writer import fill
 
-        store, found = store_from_uri(output), one_grid([str(folder)], results)
-        assert found.history
-        written = fill(store, found.history, tracked(from_grid(found)))
+        store, source = store_from_uri(output), one_grid([str(folder)], results)
+        assert source.history
+        written = fill(store, source.history, tracked(from_grid(source)))
         say(f"{folder.name}: {plural(written, 'run')} written to {store}")
         return 0
     path = Path(output or f"{folder.name}.zip")

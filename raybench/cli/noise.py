@@ -78,9 +78,9 @@ def _as_data(floor: NoiseFloor | None) -> dict[str, Any]:
 
     if floor is None:
         return {"noise": None}
-    named = {**({"time": floor.time} if floor.time else {}), **floor.metrics}
-    shown = {repeats: {name: noise.shown(repeats) for name, noise in named.items()} for repeats in REPEATS}
-    return {"noise": floor, "shown": shown, "sentences": list(noise_lines(floor))}
+    noises = {**({"time": floor.time} if floor.time else {}), **floor.metrics}
+    differences = {repeats: {name: noise.shown(repeats) for name, noise in noises.items()} for repeats in REPEATS}
+    return {"noise": floor, "shown": differences, "sentences": list(noise_lines(floor))}
 
 
 def noise_lines(floor: NoiseFloor) -> Iterator[str]:

@@ -60,10 +60,10 @@ def _serve(command: list[str], environment: Mapping[str, str], store: Store, add
         with suppress(StoreError):  # of which the server says more
             from raybench.tracking.mlflow import pages
 
-            found = pages(store, address)
-            say("Newest grids; if MLflow shows no runs, choose Model training at its top left, once:" if found else "")
-            for page in found:
-                say(page)
+            if addresses := pages(store, address):
+                say("Newest grids; if MLflow shows no runs, choose Model training at its top left, once:")
+            for line in addresses:
+                say(line)
             sys.stdout.flush()
         return 1 if server.wait() else 0
     except KeyboardInterrupt:

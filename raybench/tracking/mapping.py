@@ -66,7 +66,7 @@ def configuration_names(run: Run, axes: Mapping[str, Any]) -> Iterator[str]:
     yield name
     if run.cell.device.model:
         yield f"{name} ({run.cell.device.model})"
-    yield f"{name} ({run.cell_id:.6})"
+    yield f"{name} ({run.cell_id})"
 
 
 def _repeat(run: Run) -> str:

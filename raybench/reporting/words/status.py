@@ -30,7 +30,7 @@ def running_sentence(answer: Answer, now: str, may_end_earlier: bool, write_s: f
     """
     most = "at most " if may_end_earlier else ""
     count = f"{answer.status.completed:,} of {most}{plural(answer.status.planned, 'trial')}"
-    cost = f", the time before in {seconds_text(write_s)}" if write_s else ""
+    cost = f", which took {seconds_text(write_s)} the last time" if write_s else ""
     return f"Running: {count} so far; the answer comes at the end. Written at {now[11:19]} UTC{cost}."
 
 
