@@ -285,7 +285,6 @@ def _curve(run: Run, metric: str) -> Curve:
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Run]) -> tuple[Ending, ...]:
-    """Return how the runs ended that did not complete."""
     groups: dict[str, list[str]] = {}
     for run in attempts:
         if run.status != TrialStatus.COMPLETED:

@@ -167,7 +167,6 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
 
 
 def _parts(row: _Row, axis: str, amounts: tuple[float, float] | None, metric: str) -> tuple[EffectPart, ...]:
-    """Return the effect by the value of the axis that it depends on."""
     groups: dict[str, list[tuple[Measured, Measured]]] = {}
     for cell, reference in row.pairs:
         groups.setdefault(format_value(cell.axes.get(axis)), []).append((cell, reference))

@@ -212,11 +212,9 @@ def _moderated(base: Estimate, weight: float, prior: Prior | None, spread: Sprea
     if not df:
         return base
     moderated = replace(base, error=math.sqrt(variance * weight), df=df)
-    return (
-        moderated
-        if prior is NO_MACHINE
-        else replace(moderated, alone=base, machine_sd=math.sqrt(max(0.0, variance - noise)))
-    )
+    if prior is NO_MACHINE:
+        return moderated
+    return replace(moderated, alone=base, machine_sd=math.sqrt(max(0.0, variance - noise)))
 
 
 def allowance(cell: Measured, reference: Measured, quantity: str) -> float:
@@ -380,7 +378,6 @@ def session_cautions(measured: Sequence[Measured]) -> Iterator[Caution]:
 
 
 def _sessions(runs: Sequence[tuple[int, Sample]]) -> list[dict[int, list[Sample]]]:
-    """Return the runs of a machine by configuration, for each session."""
     sessions: list[dict[int, list[Sample]]] = []
     end = -math.inf
     for index, run in sorted(runs, key=lambda entry: entry[1].started or 0.0):

@@ -166,7 +166,6 @@ def _varied_axes(configurations: Sequence[Measured]) -> dict[str, tuple[Any, ...
 
 
 def _has(cell: Measured, values: Mapping[str, Any]) -> bool:
-    """Return whether a configuration has values on axes."""
     return all(
         axis in cell.axes and format_value(cell.axes[axis]) == format_value(value) for axis, value in values.items()
     )

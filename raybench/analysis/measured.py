@@ -34,12 +34,8 @@ MINUTE, HOUR = 60, 3600
 
 DIGITS = 100  # least number of steps in a time that was given in minutes or hours
 
-TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET = (
-    "time per unit",
-    "energy per unit",
-    "time to target",
-    "energy to target",
-)
+TIME, ENERGY = "time per unit", "energy per unit"
+TIME_TO_TARGET, ENERGY_TO_TARGET = "time to target", "energy to target"
 """Quantities by which configurations are compared, besides metrics: logs, of a unit of work or to the target."""
 
 NO_SOFTWARE = {"python", "raybench", "ray", "commit", "name", "machine_id", "boot", "pid"}

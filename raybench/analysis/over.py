@@ -147,7 +147,6 @@ def series_of(label: str, sessions: Sequence[Session], measured: Sequence[Measur
 
 
 def _day(session: Session) -> float:
-    """Return when a session began, in days."""
     return datetime.fromisoformat(session.began).timestamp() / 86_400
 
 

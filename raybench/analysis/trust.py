@@ -119,7 +119,6 @@ def with_trust(view: View, findings: Mapping[int, Sequence[Finding]], warnings: 
 
 
 def _concerns(caution: Caution, pair: Sequence[Configuration]) -> bool:
-    """Return whether a caution concerns the comparison of two configurations."""
     cell, reference = pair
     if caution.axes:
         return any(cell.axes.get(axis) != reference.axes.get(axis) for axis in caution.axes)
@@ -173,7 +172,6 @@ class _Statement:
 
 
 def _statements(answer: Answer, matching: Matching) -> Iterator[_Statement]:
-    """Yield the parts of an answer that have ratios."""
     for cell in answer.configurations:
         yield _Statement(cell, [cell.ratio], [(cell.index, cell.reference)])
     for best in answer.best:

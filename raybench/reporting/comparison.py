@@ -114,7 +114,6 @@ def _limit(comparison: Comparison, metric: str) -> str:
 
 
 def _limits(comparison: Comparison, to: str) -> str:
-    """Return what is accepted, in words."""
     limits, total = comparison.limits, comparison.limits.slowdown_total
     of_whole_run = f" ({100 * total:g}% of a whole run)" if total not in (None, limits.slowdown) else ""
     texts = [f"up to {100 * limits.slowdown:g}%{of_whole_run} more time{to}"]

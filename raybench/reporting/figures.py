@@ -181,7 +181,6 @@ def speed(answer: Answer, make: Make) -> Figure:
 
 
 def _name_rows(panel: Axes, answer: Answer, shown: Sequence[Configuration]) -> None:
-    """Write the labels of configurations at their rows."""
     panel.set_yticks(range(len(shown)), [_fitted(answer, row) for row in shown])
     panel.set_ylim(len(shown) - 0.45, -0.55)
     panel.tick_params(axis="y", length=0)
@@ -197,7 +196,6 @@ def _singles(row: Configuration, relative: bool) -> list[float]:
 
 
 def _quality_panel(panel: Axes, answer: Answer, shown: Sequence[Configuration], colors: Mapping[int, str]) -> None:
-    """Draw the quality of each configuration with its interval."""
     scale = 100 if is_accuracy(answer.metric) else 1
     for row, shown_row in enumerate(shown):
         if shown_row.quality:

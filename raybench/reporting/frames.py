@@ -151,7 +151,6 @@ def _labels(answer: Answer, *indices: int | None) -> str:
 
 
 def _dtype(axis: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the type of a column of an axis."""
     values = [row[axis] for row in rows if axis in row]
     kinds: dict[str, type | tuple[type, ...]] = {YES_NO: bool, WHOLE: int, NUMBER: (int, float)}
     return next((name for name, kind in kinds.items() if all(isinstance(value, kind) for value in values)), TEXT)

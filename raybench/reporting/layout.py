@@ -79,7 +79,6 @@ def table_lines(columns: Sequence[Column], width: int, below: Mapping[int, str] 
 
 
 def _row(texts: Sequence[str], columns: Sequence[Column], sizes: Sequence[int], bottom: bool = False) -> Iterator[str]:
-    """Yield the lines of a row, whose texts are wrapped to the sizes of their columns."""
     cells: list[list[str]] = []
     for text, column, size in zip(texts, columns, sizes, strict=True):
         # A label is wrapped between its parts and after "vs.": decay 0 stays together, unless a part is too long.

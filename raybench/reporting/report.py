@@ -99,7 +99,6 @@ def make_report(
 
 
 def _machine(run: Run) -> str:
-    """The host of a run, its device and threads."""
     device = run.cell.device
     threads = run.runtime_conditions.get("threads", device.threads or None)
     parts = [hardware_text(device) or device.kind, plural(threads, "thread") if isinstance(threads, int) else ""]

@@ -80,7 +80,6 @@ def _sentences(report: Report) -> list[str]:
 
 
 def _tables(report: Report) -> list[list[Column]]:
-    """The tables of effects, if there is one, and of configurations."""
     answer = report.answer
     shown = [effect_columns(answer), configuration_columns(answer, rows(answer))]
     return [[column for column in columns if column.kind != AXIS] for columns in shown if columns]

@@ -148,7 +148,6 @@ def _is_log(path: Path) -> bool:
 
 
 def _by_grid(runs: Sequence[Run]) -> list[GridSource]:
-    """Return the grids of a table."""
     grids: dict[str | None, list[Run]] = {}
     for run in runs:
         grids.setdefault(run.grid, []).append(run)

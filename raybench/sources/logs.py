@@ -96,11 +96,8 @@ def _name(file: Path, folder: Path) -> str:
     if file == folder:
         return file.stem
     name = file.relative_to(folder).as_posix()
-    return (
-        name.removesuffix(file.suffix)
-        if file.suffix.lower() in {*TEXTS, ".csv"}
-        else name.removesuffix(f"/{file.name}")
-    )
+    is_text = file.suffix.lower() in {*TEXTS, ".csv"}
+    return name.removesuffix(file.suffix if is_text else f"/{file.name}")
 
 
 def _said(log: Log, name: str, axes: Mapping[str, str]) -> dict[str, str | float]:
@@ -152,7 +149,6 @@ def _settings(log: Log) -> dict[str, str | float]:
 
 
 def _varied(values: Iterable[Mapping[str, str | float]]) -> list[dict[str, str | float]]:
-    """Keep what differs between runs."""
     rows = list(values)
     axes = [
         axis for axis in dict.fromkeys(axis for row in rows for axis in row) if len({row.get(axis) for row in rows}) > 1

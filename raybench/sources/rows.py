@@ -125,7 +125,6 @@ class Table:
         return runs
 
     def _group(self) -> None:
-        """Find the rows of each trial."""
         trial_columns = [name for name in self.names if is_of_trial(name)]
         is_named = "trial" in self.names
         which = (

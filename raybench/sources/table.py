@@ -146,7 +146,6 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
 
 
 def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[Any]]:
-    """Return the columns of runs of one epoch."""
     size = len(next(iter(columns.values())))
     table: dict[str, Sequence[Any]] = {"epoch": [1] * size}
     settings: dict[str, Sequence[Any]] = {}

@@ -253,7 +253,6 @@ def _threads(run: Run) -> float | None:
 
 
 def _is_hosted(run: Run) -> bool:
-    """Return whether the run computes on the host's cores."""
     return hosted(str(run.cell.device.kind))
 
 
