@@ -71,8 +71,13 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     """Return the table of configurations; columns without any value are left out."""
     if is_smoke(answer.grid):
         outcomes = ["completed" if row.completed == row.planned else outcome_text(row) for row in shown]
-        labels = [row.label or answer.workload for row in shown]
-        return [Column("configuration", labels, kind=LABEL), Column("outcome", outcomes, kind=TEXT)]
+        labels = Column("configuration", [row.label or answer.workload for row in shown], kind=LABEL)
+        values = [(axis, [at(row, f"axes.{axis}") for row in shown]) for axis in answer.axes]
+        axes = [
+            Column(axis_label(axis), [NOTHING if value is None else _axis_value(value) for value in of_axis], kind=AXIS)
+            for axis, of_axis in values
+        ]
+        return [labels, *axes, Column("outcome", outcomes, kind=TEXT)]
     unit, metric, goal, currency = answer.unit, answer.metric, goal_text(answer), currency_sign(answer)
     reaches = is_reached(answer.configurations)
     prefix, (priced, more) = "to_target." if reaches else "", price_unit(answer)
