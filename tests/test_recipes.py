@@ -103,7 +103,7 @@ def test_skypilot(machine, failure, machines):
     ]
     assert machine.calls[-2:] == ["sky down --yes raybench-a100", "sky down --yes raybench-h100"]
     assert len([*machine.folder.glob("raybench-*.zip")]) == machines
-    assert "examples/s" in machine.done.stdout
+    assert "6 new runs" in machine.done.stdout and "batch 128" in machine.done.stdout
     assert ("raybench-h100-worker2 has no results" in machine.done.stderr) == bool(failure)
 
 

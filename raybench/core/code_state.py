@@ -33,7 +33,8 @@ def made_with(folder: str) -> dict[str, Any]:
 
 def packages() -> list[str]:
     """Return the installed packages as `pip freeze` lists them: `torch==2.13.0`."""
-    versions = {name: package.version for package in metadata.distributions() if (name := package.name)}
+    packages = reversed([*metadata.distributions()])  # of two installations, the first is imported
+    versions = {name: package.version for package in packages if (name := package.name)}
     return [f"{name}=={versions[name]}" for name in sorted(versions, key=str.lower)]
 
 

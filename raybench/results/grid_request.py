@@ -111,7 +111,7 @@ class GridRequest:
             contents = [cell_in(json.dumps(cell["content"])) for cell in tree["cells"]]
             cells = [{name: cell[name] for name in cell if name != "content"} for cell in tree["cells"]]
             request = msgspec.convert({**tree, "cells": cells}, cls)
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):  # msgspec's is a ValueError
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.ValidationError):
             return None
         is_whole = {entry.name for entry in fields(cls)} >= {*tree}
         filled = [replace(cell, content=content) for cell, content in zip(request.cells, contents, strict=True)]

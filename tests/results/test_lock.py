@@ -20,9 +20,10 @@ HOLD = (
 
 def test_one_driver_a_folder(tmp_path):
     results = tmp_path / "new" / "results"
-    with locked(results, "the grid mine"), pytest.raises(ResultsLockedError) as caught, locked(results):
-        pass
-    assert stat.S_IMODE((results / LOCK).stat().st_mode) == 0o600, "another user cannot hold it"
+    with locked(results, "the grid mine"):
+        assert stat.S_IMODE((results / LOCK).stat().st_mode) == 0o600, "another user cannot hold it"
+        with pytest.raises(ResultsLockedError) as caught, locked(results):
+            pass
     message = str(caught.value)
     assert message.startswith(f"{results}: the grid mine has been running here since 2")
     assert message.endswith(
