@@ -37,7 +37,8 @@ def page(report: Report, running: str = "") -> str:
         running: what to say instead of the answer while the grid runs; the page then reloads itself.
     """
     module: Any = template().module
-    return printable(str(module.page(report, figures.rendered_figures(report.answer), running)).lstrip())
+    drawn = figures.rendered_figures(report.answer, ("speed", "learning") if running else ())
+    return printable(str(module.page(report, drawn, running)).lstrip())
 
 
 def tracked(report: Report) -> Result:
