@@ -101,8 +101,8 @@ def test_grid_leaves_files_runs_and_rows(whole):
     assert sorted(file.parent.name for file in files) == sorted(started)
     assert [status for _, status in runs_in(outcome.store)] == ["FINISHED"] * 3
     assert {name for name, _ in runs_in(outcome.store)} == {
-        "batch 32",
-        "batch 64",
+        "batch 32, repeat 1",
+        "batch 64, repeat 1",
         "grid digits",
     }
 
