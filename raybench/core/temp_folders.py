@@ -11,13 +11,17 @@ import os
 import shutil
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 PREFIX, LOCK = "rb-", ".lock"  # short, because a socket's path has at most 107 bytes
 
 MAX_SOCKET_FOLDER_CHARS = 23
 """Maximum length of the temporary folder's path for Ray's sockets: Ray's own part takes 80 of 103 characters."""
+
+RAY_FOLDER = "RAY_TMPDIR"
+"""Environment variable: the folder of Ray's sessions; by default, the system's temporary folder."""
 
 SHORT_FOLDER = "/tmp"  # noqa: S108 — what is made there is private
 
@@ -44,6 +48,20 @@ class Scratch:
             _remove(self.path)
             os.close(self._lock)
             self._lock = -1
+
+
+@contextmanager
+def short_ray_folder() -> Iterator[None]:
+    """Let Ray, if the user's code starts it, make its sockets in a short folder."""
+    if len(tempfile.gettempdir()) <= MAX_SOCKET_FOLDER_CHARS or RAY_FOLDER in os.environ:
+        yield
+        return
+    with closing(Scratch(for_sockets=True)) as scratch:
+        os.environ[RAY_FOLDER] = str(scratch.path)
+        try:
+            yield
+        finally:
+            del os.environ[RAY_FOLDER]
 
 
 def _make(folder: str) -> tuple[Path, int]:

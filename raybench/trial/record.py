@@ -16,6 +16,7 @@ from raybench.core.files import append_to
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.process_guard import daemons
+from raybench.core.temp_folders import short_ray_folder
 from raybench.trial.failure import describe_error, end_event
 from raybench.trial.journal import Send
 from raybench.trial.launch_ranks import run_ranks
@@ -77,7 +78,8 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     def fail(status: str, error: Mapping[str, Any]) -> Event:
         return end_event(job, status, error, ledger.close()[1], ledger.loading_s)
 
-    run_ranks(job, work, store, fail)
+    with short_ray_folder():
+        run_ranks(job, work, store, fail)
 
 
 def check(job: Job, send: Send) -> None:
