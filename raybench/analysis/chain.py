@@ -27,6 +27,7 @@ class StepVerdict(StrEnum):
 
     BETTER = "better"
     WORSE = "worse"
+    LOSSY = "faster, but worse"
     NOISE = "not distinguishable from noise"
     IF_NO_MISS = "shown only if no run misses the target"
     ONE_RUN = "without an interval, as a side has one run"
@@ -116,7 +117,11 @@ def _step(
     change = scale.compare(new, base) if {base.index, new.index} <= scale.costs.keys() else None
     quality = quality_difference(new, base, grid.metric) if isinstance(change, Ratio) and grid.metric else None
     runs = len(base.completed), len(new.completed)
-    return Step(names[before], names[after], runs, change, quality, _verdict(grid, change, runs))
+    verdict = _verdict(grid, change, runs)
+    if verdict is StepVerdict.BETTER and scale.criterion is Criterion.FASTEST and quality and quality.is_significant:
+        is_higher = grid.request.direction(grid.metric).is_higher
+        verdict = verdict if is_higher is None or (quality.value > 0) is is_higher else StepVerdict.LOSSY
+    return Step(names[before], names[after], runs, change, quality, verdict)
 
 
 def _verdict(grid: Grid, change: Ratio | Difference | None, runs: tuple[int, int]) -> StepVerdict:

@@ -35,8 +35,10 @@ def _sentences(chain: Chain) -> Iterator[str]:
         if versions := [step.after for step in chain.steps if step.verdict is verdict]:
             names = "" if verdict is StepVerdict.BETTER else f": {names_text(versions)}"
             are = "is" if len(versions) == 1 else "are"
-            shown = "shown to be " if verdict in (StepVerdict.BETTER, StepVerdict.WORSE) else ""
-            yield f"{begin}{len(versions)} of {count} {are} {shown}{_words(chain, verdict)}{names}."
+            is_shown = verdict in (StepVerdict.BETTER, StepVerdict.WORSE, StepVerdict.LOSSY)
+            shown = "shown to be " if is_shown else ""
+            of = f" in {metric_name(chain.metric)}" if verdict is StepVerdict.LOSSY else ""
+            yield f"{begin}{len(versions)} of {count} {are} {shown}{_words(chain, verdict)}{of}{names}."
     if (chance := FALSE_ALARMS * len(chain.steps)) >= 0.5:
         yield f"Of {count} without any effect, about {chance:.0f} would look like one: each interval has its own 5%."
     yield f"{begin}The whole chain, {chain.whole.after}: {_whole(chain)}."
@@ -76,8 +78,8 @@ def columns(chains: Sequence[Chain]) -> list[Column]:
         Column("configuration", [chain.label for chain, _, _ in rows], drop=1),
         Column("version", [name for _, _, name in rows], kind=LABEL),
         Column("runs", [f"{step.runs[1]} against {step.runs[0]}" for _, step, _ in rows], drop=2, right=True),
-        Column(f"{quantity}, against the one before (95% CI)", [_change_text(step, c.metric) for c, step, _ in rows]),
-        Column(f"{metric}, change", [difference_text(step.quality, chain.metric) for chain, step, _ in rows], drop=3),
+        Column(f"{quantity}, against the one before", [_change_text(step, c.metric) for c, step, _ in rows]),
+        Column(f"{metric}, change", [difference_text(step.quality, chain.metric) for chain, step, _ in rows]),
         Column("verdict", [_words(chain, step.verdict) for chain, step, _ in rows]),
     ]
     return [column for column in table if not column.is_empty]

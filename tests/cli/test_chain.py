@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+LOSSY = (("a", 100, 3.0), ("b", 80, 3.0), ("c", 60, 3.5))
 CLAIMS = ROOT / "notebooks" / "published" / "claims"
 
 
@@ -49,6 +50,16 @@ def test_sources_and_the_column_order_are_the_same_chain(raybench, tmp_path):
     assert "allows for choosing among 4 versions" in said.out
     page = (tmp_path / "chain.html").read_text()
     assert "<svg" in page and "1 of 3 steps is shown to be slower" in page
+
+
+def test_a_faster_step_that_learns_less_is_said(raybench, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    noise = (0.99, 1.0, 1.01)
+    sides = [(name, [(at, s * n, loss * n**0.01) for n in noise]) for at, (name, s, loss) in enumerate(LOSSY)]
+    runs(tmp_path / "all.csv", sides)
+    said = raybench("report", "--chain", "all.csv").out
+    assert "1 of 2 steps is shown to be faster, but worse in val/loss: c." in said
+    assert "val/loss, change" in said, "a narrow terminal has the quality, too"
 
 
 def test_one_run_of_a_side_gives_no_interval(raybench):
