@@ -249,9 +249,9 @@ CLAIMS = (
             ],
             "MI325X": ["AMD/results/MI325X_EPYC_9575F_pytorch/" + LORA],
         },
-        "That it is faster holds for these five machines (H200 of Dell, twice, HPE and Oracle; one MI325X), by more than "
-        "8%; HPE's H200 is slower than the other three. Which H200 systems AMD compares with, the sentence does not "
-        "say.",
+        "That it is faster holds for these five machines (H200 of Dell, twice, HPE and Oracle; one MI325X), by more "
+        "than 8%; HPE's H200 is slower than the other three. Which H200 systems AMD compares with, the sentence does "
+        "not say.",
     ),
     Claim(
         "mlperf_405b",
