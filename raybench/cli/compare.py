@@ -155,7 +155,7 @@ def command(
     sources = ((each.runs, each.request or request_of_runs(str(each.name), each.runs)) for each in found)
     runs, request = as_versions(*sources)
     request = replace(request, higher_is_better={**request.higher_is_better, **directions})
-    warnings = [text for each in found if each.history for text in each.history.warnings]
+    warnings = [text for each in found for text in each.warnings]
     comparison = compare(Grid(runs, request), limits, is_complete=True, warnings=warnings)
     _show(comparison, files)
     return STATUSES[comparison.decision]

@@ -109,7 +109,8 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         everything: whether to include every configuration with results, not only those of the latest request.
     """
     options = options or ReportOptions()
-    attempts = list(grid.runs)
+    # What was left out of a folder of logs is said in front of the answer, and not as a note on a run.
+    attempts = list(grid.runs) if grid.history else [run.changed(warnings=[]) for run in grid.runs]
     own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
     request = grid.request
     if request and everything:  # the same command does not continue what it no longer has
@@ -140,8 +141,7 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
     if grid.history and grid.is_folder:
         report = replace(report, reproduction=list(after(grid.history)))
     status = replace(report.answer.status, is_own=grid.is_folder)
-    if grid.history:  # in front of the answer, as it could be a different one
-        status = replace(status, repeats=(*status.repeats, *grid.history.warnings))
+    status = replace(status, repeats=(*status.repeats, *grid.warnings))  # without them, the answer may be different
     return replace(report, answer=replace(report.answer, status=status))
 
 

@@ -46,6 +46,11 @@ class GridSource:
     is_folder: bool = False
     sources: Sequence[str] = ()
 
+    @property
+    def warnings(self) -> list[str]:
+        """What was left out of it, or is damaged."""
+        return self.history.warnings if self.history else [text for run in self.runs for text in run.warnings]
+
 
 def load_grids(
     source: str | Path | Sequence[str | Path],

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from raybench.core.settings import PARAM
+from raybench.core.text import plural
 from raybench.errors import FileError, UsageError
 from raybench.results.run_table import Run
 from raybench.sources import mlperf, program_log, table, tensorboard, trackio, trainer_state
-from raybench.sources.rows import Log, NoLog, Repeats
+from raybench.sources.rows import Log, NoLog, Repeats, is_of_trial
 
 TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
 """Endings of the names of files that a program's output is kept in."""
@@ -49,18 +51,26 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
         repeats: those in other files; those of these are added.
 
     Raises:
-        FileError: a file is damaged; of a folder one that holds no log is left out, with a warning.
+        FileError: a file is damaged; of a folder one that holds no log is left out, with a warning, and so are copies.
         UsageError: no file of a folder is a log, or no run has an axis.
     """
     files = [file for file in sorted(path.rglob("*")) if is_log(file)] if path.is_dir() else [path]
     states = trainer_state.last_states(file for file in files if file.name == trainer_state.NAME)
-    events = {file.parent: file.parent for file in files if file.name.startswith(tensorboard.PREFIX)}
+    events = dict.fromkeys(file.parent for file in files if file.name.startswith(tensorboard.PREFIX))
+    texts = [file for file in files if file.name != trainer_state.NAME and file.parent not in events]
     logs: list[Log] = []
-    left_out: list[FileError] = []
+    contents: set[bytes] = set()
+    copies: list[Path] = []
+    left_out: dict[Path, FileError] = {}
     clock = None
-    for file in (*(file for file in files if file.name != trainer_state.NAME and file.parent not in events), *states):
+    for file in (*texts, *states, *events):
+        if (content := _digest(file)) in contents:
+            copies.append(file)
+            continue
         try:
-            if file.name == trainer_state.NAME:
+            if file in events:
+                logs.append(tensorboard.read(file))
+            elif file.name == trainer_state.NAME:
                 logs.append(trainer_state.read(file))
             elif file.suffix == trackio.SUFFIX:
                 logs += trackio.read(file)
@@ -71,24 +81,45 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
             else:
                 log, clock = program_log.read(file, clock)
                 logs.append(log)
+            contents.add(content)
         except NoLog as error:
-            left_out.append(error)
-    logs += [tensorboard.read(folder) for folder in events]
+            left_out[file] = error
+    if not logs:  # next to logs, a table with a line per run may be their summary
+        for file in [file for file in left_out if file.suffix.lower() == ".csv"]:
+            try:
+                if (content := _digest(file)) in contents:
+                    copies.append(file)
+                else:
+                    logs.append(table.read_runs(file))
+                    contents.add(content)
+                del left_out[file]
+            except FileError as error:
+                left_out[file] = error
     if not logs:
-        raise left_out[0] if left_out else UsageError(f"{path}: no log in it")
+        raise next(iter(left_out.values())) if left_out else UsageError(f"{path}: no log in it")
     names = [str(log.values.get("trial") or _name(log.path, path)) for log in logs]
     values = (
         [_said(log, name, axes) for log, name in zip(logs, names, strict=True)] if axes else _differences(logs, names)
     )
     runs: list[Run] = []
     for log, name, axis_values in zip(logs, names, values, strict=True):
-        log.values = {"trial": name, **log.values, **{f"{PARAM}{axis}": value for axis, value in axis_values.items()}}
+        trial = {} if any(map(is_of_trial, log.columns)) else {"trial": name}
+        log.values = {**trial, **log.values, **{f"{PARAM}{axis}": value for axis, value in axis_values.items()}}
         runs += log.table().load(repeats, path.stem)
-    if left_out:
-        files_left_out = ", ".join(str(error.problems[0].file) for error in left_out[:3])
-        text = f"{len(left_out)} files without lines that count epochs or steps were left out: {files_left_out}"
-        runs[0] = replace(runs[0], warnings=[text])
+    reasons = {"without readable lines of epochs or steps": [*left_out], "with the same content as others": copies}
+    messages = [
+        f"Left out {plural(len(paths), 'file')} {reason}: {', '.join(map(str, paths[:3]))}{', …' if paths[3:] else ''}"
+        for reason, paths in reasons.items()
+        if paths
+    ]
+    runs[0] = replace(runs[0], warnings=messages)
     return runs
+
+
+def _digest(log: Path) -> bytes:
+    """Return a digest of the content of a log, or of a folder of TensorBoard's events."""
+    files = sorted(log.glob(f"{tensorboard.PREFIX}*")) if log.is_dir() else [log]
+    return sha256(b"".join(file.read_bytes() for file in files)).digest()
 
 
 def _name(file: Path, folder: Path) -> str:
@@ -113,7 +144,7 @@ def _said(log: Log, name: str, axes: Mapping[str, str]) -> dict[str, str | float
 def _differences(logs: Sequence[Log], names: Sequence[str]) -> list[dict[str, str | float]]:
     """Return what differs between the names of files and, if nothing does, between the settings that they print."""
     values: list[dict[str, str | float]] = [{} for _ in logs]
-    if all("device" in log.values for log in logs):
+    if all(log.has("device") for log in logs):
         return values
     settings = {name for log in logs for name in log.values if name.startswith(PARAM)}
     if any(len({str(log.values.get(name)) for log in logs}) > 1 for name in settings):

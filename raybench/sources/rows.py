@@ -53,23 +53,33 @@ class NoLog(FileError):
 
 @dataclass
 class Log:
-    """A run that others have logged.
+    """A run that others have logged, or a table of several, whose `columns` tell them apart.
 
     Attributes:
         columns: those of its epochs, by name; without a column of `TIMES` no time is known.
         text: what its program has printed, in which settings are looked for; empty if `values` has them.
         values: its columns of a trial.
+        lines: of its file that the epochs are from; empty if they are not from one each.
+        clock: of its runs.
     """
 
     path: Path
     columns: Mapping[str, Sequence[Any]]
     text: str = ""
     values: dict[str, Any] = field(default_factory=dict)
+    lines: list[int] = field(default_factory=list)
+    clock: str = ""
+
+    def has(self, name: str) -> bool:
+        """Return whether it has a column."""
+        return name in self.values or name in self.columns
 
     def table(self) -> Table:
         """Return its rows."""
         size = len(self.columns["epoch"])
-        return Table(self.path, {**self.columns, **{name: [value] * size for name, value in self.values.items()}})
+        table = Table(self.path, {**self.columns, **{name: [value] * size for name, value in self.values.items()}})
+        table.lines, table.clock = self.lines, self.clock
+        return table
 
 
 @dataclass

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core.settings import PARAM
+from raybench.core.status import TrialStatus
 from raybench.errors import FileError, Problem
 from raybench.output.metrics import slots_in
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.run_table import OF_A_TABLE, TRIALS
-from raybench.sources.epochs_csv import ALIASES, CsvTable, as_parameters, value_of
-from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, Log, NoLog, Table
+from raybench.sources.epochs_csv import ALIASES, CsvTable, as_parameters, is_of_others, value_of
+from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, Log, NoLog, Table, is_of_trial
 
 _UNITS = {"ms": 1e-3, "min": 60.0, "minutes": 60.0, "m": 60.0, "h": 3600.0, "hours": 3600.0}
 _TIME = re.compile(
@@ -27,7 +28,17 @@ _TIME = re.compile(
     r"(?:_?(?P<unit>ms|s|sec|seconds|m|min|minutes|h|hours))?|(?P<alone>minutes|hours)",
     re.IGNORECASE,
 )
-_NO_SETTING = re.compile(r".*_per_s(?:ec(?:ond)?)?|(?!params\.|settings\.)\w+\..*")
+_NO_SETTING = re.compile(r"_.*|.*_per_s(?:ec(?:ond)?)?|(?!params\.|settings\.)\w+\..*")
+STATES = ("state", "status")  # columns that say how a run ended
+_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("finished", "complete", "done", "success", "succeeded"), TrialStatus.COMPLETED),
+    **dict.fromkeys(("crashed", "error"), TrialStatus.FAILED),
+    **dict.fromkeys(("cancelled", "canceled", "aborted", "preempted"), TrialStatus.KILLED),
+    **dict.fromkeys(("running", "pending", "scheduled", "preempting"), "unfinished"),
+    **{status: status for status in TrialStatus},
+}
+"""The status of a run by the words of Weights & Biases, MLflow and Slurm."""
+
 _COMPUTED = {column.name for column in (*TRIALS, *EPOCHS)} | {"cell"}
 
 
@@ -62,17 +73,38 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
 
 
 def read_log(path: Path) -> Log:
-    """Read a CSV file of one run, with lines of epochs or steps.
+    """Read a CSV file with lines of epochs or steps, of one run or, with columns of trials, of several.
 
     Raises:
         NoLog: it has no such lines.
-        FileError: no column is a time or a metric.
+        FileError: no column is a time or a metric, or its lines are not those of the trials that it names.
+    """
+    file = CsvTable(path)
+    texts, names = file.read_lines(), file.names
+    is_of_runs = "epoch" not in names and any(name.lower() in STATES for name in names)
+    if file.problems or not texts or is_of_runs or not {"epoch", "step", "_step"} & {*names}:
+        raise NoLog(file.problems or [Problem(str(path), 1, 1, "", "no line counts epochs or steps")])
+    if not is_of_others(names) and any(name in TIMES or is_of_trial(name) for name in names):
+        file.convert(texts)
+        if not file.problems:
+            return Log(path, file.columns, lines=file.lines)
+        if {*TIMES, "trial"} & {*names}:
+            raise FileError(file.problems, SHOWN)
+    return history(path, {name: [values[place] for values in texts] for place, name in enumerate(names)})
+
+
+def read_runs(path: Path) -> Log:
+    """Read a CSV file with a line per run.
+
+    Raises:
+        FileError: it is not one.
     """
     file = CsvTable(path)
     texts = file.read_lines()
-    if file.problems or not texts or not {"epoch", "step", "_step"} & {*file.names}:
-        raise NoLog(file.problems or [Problem(str(path), 1, 1, "", "no line counts epochs or steps")])
-    return history(path, {name: [values[place] for values in texts] for place, name in enumerate(file.names)})
+    if file.problems or len(file.names) < 2:
+        raise FileError(file.problems or [Problem(str(path), 1, 1, "", "not a table")], SHOWN)
+    table = read(file, texts)
+    return Log(path, table.columns, lines=table.lines, clock=table.clock)
 
 
 def _numbers(texts: Sequence[str]) -> list[float | None] | None:
@@ -153,7 +185,11 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequ
     for written, texts in columns.items():
         name, numbers = ALIASES.get(written, written), _numbers(texts)
         metric, time = _metric(name), _TIME.fullmatch(name)
-        if time and numbers and (name not in KNOWN or name in (*TIMES, "wall_s")):
+        if name.lower() in STATES:
+            words = [text.lower() for text in texts]
+            if _WORDS.keys() & {*words}:
+                table["status"] = [_WORDS.get(word, word) or None for word in words]
+        elif time and numbers and (name not in KNOWN or name in (*TIMES, "wall_s")):
             unit = (time["unit"] or time["alone"] or "").lower()
             times.append((name != "epochs_s", written, _UNITS.get(unit, 1.0)))
         elif name in OF_TRIALS and _converted(name, texts, table):

@@ -6,6 +6,22 @@ from pathlib import Path
 
 import pytest
 
+EPOCHS = "device,repeat,epoch,train_s,val/loss\n" + "".join(
+    f"{device},{repeat},{epoch},{seconds + repeat / 100},{1 / epoch + repeat / 50}\n"
+    for device, seconds in (("a", 5), ("b", 3))
+    for repeat in range(3)
+    for epoch in (1, 2)
+)
+STATES = "State,lr,_step,Runtime,val_loss\n" + "".join(
+    f"{state},{lr},{number},{seconds},0.{number}\n"
+    for number, (state, lr, seconds) in enumerate(
+        (
+            *(("finished", 0.1, 100), ("finished", 0.1, 101), ("finished", 0.2, 90), ("Finished", 0.2, 92)),
+            *(("crashed", 0.2, 3), ("killed", 0.1, 4), ("running", 0.1, 5)),
+        )
+    )
+)
+
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "tests" / "sources" / "logs"
 
@@ -60,3 +76,62 @@ def test_where_metric_and_target_are_checked(raybench):
     ):
         said = raybench("report", folder, *option)
         assert said.status == 2 and text in said.err
+
+
+def log(epochs, step_s, seed):
+    return "".join(
+        f"epoch {n} | val loss {1 + 1 / n + seed / 100} | total time {n * step_s * (1 + seed / 100)}s\n"
+        for n in range(1, epochs + 1)
+    )
+
+
+def answer(raybench, source):
+    found = json.loads(raybench("report", str(source), "--json", "-").out)
+    return found, [(row["label"], row["completed"]) for row in found["configurations"]]
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [(EPOCHS, [("b", 3), ("a", 3)]), (STATES, [("lr 0.2", 2), ("lr 0.1", 2)])],
+    ids=["epochs of several runs", "states of runs"],
+)
+def test_table_of_several_runs_is_read_alone_and_in_a_folder(raybench, tmp_path, table, rows):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "table.csv").write_text(table)
+    alone, alone_rows = answer(raybench, tmp_path / "runs" / "table.csv")
+    inside, inside_rows = answer(raybench, tmp_path / "runs")
+    assert alone_rows == inside_rows and sorted(alone_rows) == sorted(rows)
+    assert alone["sentences"]["best"] == inside["sentences"]["best"]
+
+
+def test_states_say_how_runs_ended(raybench, tmp_path):
+    (tmp_path / "runs.csv").write_text(STATES)
+    said = raybench("report", str(tmp_path / "runs.csv")).out
+    assert said.startswith("Incomplete: 4 of 7 runs completed; 1 stopped, 1 not finished, 1 failed (lr 0.2).")
+
+
+def test_copies_and_other_files_of_a_folder_are_named(raybench, tmp_path):
+    for name, step_s in (("base", 2), ("new", 1)):
+        for seed in range(3):
+            (tmp_path / f"{name}_seed{seed}.log").write_text(log(4, step_s, seed))
+    (tmp_path / "base_seed7.log").write_text(log(4, 2, 0))
+    for name in ("notes.txt", "todo.txt"):
+        (tmp_path / name).write_text("hello\n")
+    (tmp_path / "table.csv").write_text(EPOCHS)
+    (tmp_path / "summary.csv").write_text(STATES)
+    said = " ".join(raybench("report", str(tmp_path)).out.split())  # without the ends of lines
+    names = ", ".join(str(tmp_path / name) for name in ("notes.txt", "summary.csv", "todo.txt"))
+    assert f"Left out 3 files without readable lines of epochs or steps: {names}." in said
+    assert f"Left out 1 file with the same content as others: {tmp_path / 'base_seed7.log'}." in said
+    _, rows = answer(raybench, tmp_path)
+    assert sorted(rows) == [("a, log table", 3), ("b, log table", 3), ("log base", 3), ("log new", 3)]
+
+
+@pytest.mark.parametrize("last", [4, 9])
+def test_truncated_log_is_a_caution(raybench, tmp_path, last):
+    for name, step_s in (("base", 2), ("new", 1)):
+        for seed in range(3):
+            epochs = last if (name, seed) == ("new", 2) else 9
+            (tmp_path / f"{name}_seed{seed}.log").write_text(log(epochs, step_s, seed))
+    text = "Runs of log new have from 4 to 9 epochs, and val/loss is the mean of all."
+    assert (text in raybench("report", str(tmp_path)).out) == (last == 4)

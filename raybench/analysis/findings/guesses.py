@@ -70,6 +70,16 @@ def unequal_epochs(view: View, index: int, reference: int) -> Iterator[str]:
         yield f"{metric} not compared ({why})"
 
 
+@detects("leave out logs that were cut off, or set a `target`", of_answer=True, guess=True, about="quality")
+def runs_of_unequal_length(view: View) -> Iterator[Caution]:
+    """Runs of one configuration have unequal numbers of epochs, without a target or budget."""
+    unequal = [cell for cell in view.measured if len(cell.lengths) > 1]
+    if unequal and view.answer.metric:
+        lengths = [length for cell in unequal for length in cell.lengths]
+        text = f"runs of {view.names(cell.index for cell in unequal)} have from {min(lengths)} to {max(lengths)} epochs"
+        yield concerning((cell.index for cell in unequal), f"{text}, and {view.answer.metric} is the mean of all")
+
+
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
 def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
     """Evaluation, which no speed contains, differs between sides by more seconds than training."""
