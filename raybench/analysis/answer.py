@@ -27,7 +27,8 @@ class Unit:
     """The unit of work of times, prices, energies and ratios of a report.
 
     Attributes:
-        name: `epoch`, `run` (a command's wall time), `examples`, or a unit that the trials count, such as `tokens`.
+        name: `epoch`, `run` (a command's wall time), `10 steps` of a log, `examples`, or
+            what the trials count, such as `tokens`.
         amount: number of these in the unit: 1 epoch, 1,000 examples, 1,000,000 tokens.
         counted: what a rate counts per second: `examples`, `tokens`; empty if the trials count nothing.
     """
@@ -39,7 +40,7 @@ class Unit:
     @property
     def has_rate(self) -> bool:
         """Whether a rate such as examples per second is shown rather than a time: the unit is not an epoch."""
-        return self.name not in ("epoch", "run")
+        return self.name == self.counted
 
     @property
     def label(self) -> str:

@@ -27,6 +27,14 @@ class OutputClock:
     are_passes: bool = False
     begins: bool = False
 
+    @property
+    def unit(self) -> str:
+        """An epoch in words: `epoch`, `step` or `10 steps`."""
+        if self.are_passes and self.step == 1:
+            return "epoch"
+        noun = self.label or "count"
+        return noun if self.step == 1 else f"{format_value(self.step)} {noun.removesuffix('s')}s"
+
     def sentence(self) -> str:
         """What an epoch is, in words."""
         if not self.pattern:

@@ -361,6 +361,11 @@ class Run:
         return self.clock in ("run", OF_A_TABLE)
 
     @property
+    def is_part(self) -> bool:
+        """Whether a table gives the time of a part of it alone, such as a step."""
+        return self.clock == OF_A_TABLE and self.output_clock is not None
+
+    @property
     def is_timed_by_warmup(self) -> bool:
         """Whether its times are of a warm-up epoch because there is no other."""
         return bool(self.epochs) and not self.steady and not self._partial_epoch and not self.is_whole
@@ -390,7 +395,9 @@ class Run:
         lambda run: training_s(run.epochs[:1]) if 1 in run.epochs.column("epoch") else None,
     )
     epochs_s = number(
-        "s", "training alone: compile + train + input_wait of every epoch", lambda run: training_s(run.epochs)
+        "s",
+        "training alone: compile + train + input_wait of every epoch",
+        lambda run: None if run.is_part else training_s(run.epochs),
     )
     total_s = number(
         "s",
@@ -506,7 +513,7 @@ class Run:
         columns: dict[str, Sequence[Any]] = {name: [value] for name, value in self.last_metrics.items()}
         columns |= {f"{UNITS}{unit}": [sum(self.epochs.counts(unit))] for unit in self.epochs.names("units")}
         columns |= {"epoch": [1], "train_s": [self.epochs_s], "examples": [sum(self.epochs.column("examples")) or None]}
-        return self.changed(epochs=Epochs.of_columns(columns), clock=OF_A_TABLE, gaps=())
+        return self.changed(epochs=Epochs.of_columns(columns), clock=OF_A_TABLE, output_clock=None, gaps=())
 
     def epochs_to(self, target: Target | None) -> Epochs:
         """Return the epochs up to the first one that reaches a target; empty if none does."""

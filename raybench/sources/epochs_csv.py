@@ -14,7 +14,7 @@ Any program may write it. The first line names the columns, by the names they ha
   setting, such as
   `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`, `budget_s`, `nodes`, `version`;
   settings with other names are numbers or text: `params.lr`. `count`, `date` and `price` are short for
-  `device_count`, `started` and `price_per_hour`.
+  `device_count`, `started` and `price_per_hour`; `gpu` is the device, and `run` the repeat (a number) or the trial.
 
 Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
 numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
@@ -61,6 +61,15 @@ ALIASES = {
     "val_loss": "val/loss",
 }
 """Names that columns may also have: those of Keras's `CSVLogger`, and short ones."""
+_OF_EPOCHS = {
+    **dict.fromkeys(("gpu", "accelerator"), "device"),
+    **dict.fromkeys(("seconds", "time_s", "epoch_seconds"), "epoch_s"),
+}
+"""Further ones in a CSV of epochs."""
+_HOURLY = re.compile(
+    r"(?:price|cost|usd|dollars?)_?(?:usd_?)?(?:per_|/)h(?:r|our)?|hourly_(?:price|cost|rate)(?:_usd)?|(?:price|cost)_h",
+    re.IGNORECASE,
+)
 
 
 def load_csv(path: Path, repeats: Repeats | None = None) -> list[Run]:
@@ -84,6 +93,11 @@ def load_csv(path: Path, repeats: Repeats | None = None) -> list[Run]:
 
         return read(file, texts).load(repeats)
     return file.load(repeats)
+
+
+def alias(name: str) -> str:
+    """Return raybench's name of a column."""
+    return "price_per_hour" if _HOURLY.fullmatch(name) else ALIASES.get(name, name)
 
 
 def is_of_others(names: Sequence[str]) -> bool:
@@ -115,7 +129,12 @@ class CsvTable(Table):
 
     def convert(self, texts: Sequence[Sequence[str]]) -> None:
         """Check the names of the columns, and convert their values."""
-        self._check_head(self.names)
+        written, names = self.names, dict(_OF_EPOCHS)
+        if "run" in written:
+            runs = [values[written.index("run")].strip() for values in texts]
+            names["run"] = "repeat" if all(map(str.isdecimal, runs)) else "trial"
+        self.names = [alias(name if names.get(name) in written else names.get(name, name)) for name in written]
+        self._check_head(written)
         if not self.problems and not texts:
             self.problem(1, "", "no epoch in it")
         # Values of a column whose name is wrong say nothing that its name does not.
@@ -123,7 +142,6 @@ class CsvTable(Table):
             self.columns[name] = self._values(name, column)
 
     def _check_head(self, names: list[str]) -> None:
-        self.names = [ALIASES.get(name, name) for name in names]
         if len(names) < 2:
             self.problem(1, "", "write the names of columns here, separated by commas; save the file as UTF-8")
             return

@@ -112,7 +112,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
         for reason, paths in reasons.items()
         if paths
     ]
-    runs[0] = replace(runs[0], warnings=messages)
+    runs[0] = replace(runs[0], warnings=[*runs[0].warnings, *messages])
     return runs
 
 

@@ -15,6 +15,7 @@ from raybench.core.status import TrialStatus
 from raybench.errors import FileError, Problem, close
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
+from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import CELL, TRIALS, Run
 from raybench.sources.runs import OPENING, run_of
 
@@ -61,6 +62,8 @@ class Log:
         values: its columns of a trial.
         lines: of its file that the epochs are from; empty if they are not from one each.
         clock: of its runs.
+        warning: about all of them.
+        output_clock: what an epoch is, if it is not a pass over the data.
     """
 
     path: Path
@@ -69,6 +72,8 @@ class Log:
     values: dict[str, Any] = field(default_factory=dict)
     lines: list[int] = field(default_factory=list)
     clock: str = ""
+    warning: str = ""
+    output_clock: OutputClock | None = None
 
     def has(self, name: str) -> bool:
         """Return whether it has a column."""
@@ -79,6 +84,7 @@ class Log:
         size = len(self.columns["epoch"])
         table = Table(self.path, {**self.columns, **{name: [value] * size for name, value in self.values.items()}})
         table.lines, table.clock = self.lines, self.clock
+        table.warning, table.output_clock = self.warning, self.output_clock
         return table
 
 
@@ -104,7 +110,8 @@ class Table:
         self.columns: dict[str, Sequence[Any]] = dict(columns or {})
         self.names: list[str] = [*self.columns]
         self.lines: list[int] = []
-        self.clock = ""
+        self.clock = self.warning = ""
+        self.output_clock: OutputClock | None = None
         self.time = next((name for name in TIMES if name in self.names), "")
         self._trials: list[_Trial] = []
 
@@ -157,7 +164,8 @@ class Table:
                     if self.columns[name][row] != values[name]:
                         texts = (cut(str(value)) for value in (self.columns[name][row], values[name]))
                         conflict = f"{' here and '.join(texts)} on line {self.lines[first]}"
-                        self.problem(self.lines[row], name, f"{conflict}: a trial has one")
+                        remedy = "; use the column repeat, or trial names that differ"
+                        self.problem(self.lines[row], name, f"{conflict}: a trial has one{remedy}")
             self._trials.append(_Trial(rows, values))
 
     def _check_trials(self) -> None:
@@ -238,7 +246,8 @@ class Table:
             epochs = Epochs.of_columns({name: [values[row] for row in rows] for name, values in columns.items()})
             energies = {columns["epoch"][row]: joules[row] for row in rows if joules and joules[row] is not None}
             run = run_of(values, epochs, energies)
-            run.clock = self.clock
+            run.clock, run.output_clock = self.clock, self.output_clock
+            run.warnings = [self.warning] if self.warning and trial is self._trials[0] else []
             if not OWN_NAME.fullmatch(run.trial):
                 identity = id(run.cell), run.profile, run.grid
                 if identity not in cells:
@@ -277,6 +286,6 @@ def not_fraction(metric: str, number: float) -> str:
     return f"{number:g} is not a fraction from 0 to 1{share}"
 
 
-def cut(text: str) -> str:
+def cut(text: str, most: int = 40) -> str:
     """Return a text, or its beginning."""
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -18,17 +18,23 @@ from raybench.core.status import TrialStatus
 from raybench.errors import FileError, Problem
 from raybench.output.metrics import slots_in
 from raybench.results.epoch_table import EPOCHS
+from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import OF_A_TABLE, TRIALS
-from raybench.sources.epochs_csv import ALIASES, CsvTable, as_parameters, is_of_others, value_of
-from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, Log, NoLog, Table, is_of_trial
+from raybench.sources.epochs_csv import CsvTable, alias, as_parameters, is_of_others, value_of
+from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, Log, NoLog, Table, cut, is_of_trial
 
-_UNITS = {"ms": 1e-3, "min": 60.0, "minutes": 60.0, "m": 60.0, "h": 3600.0, "hours": 3600.0}
-_TIME = re.compile(
-    r"epochs_s|(?:train|training|total|wall|run|elapsed|epoch)?_?(?:time|seconds|duration|runtime|s)"
-    r"(?:_?(?P<unit>ms|s|sec|seconds|m|min|minutes|h|hours))?|(?P<alone>minutes|hours)",
-    re.IGNORECASE,
-)
-_NO_SETTING = re.compile(r"_.*|.*_per_s(?:ec(?:ond)?)?|(?!params\.|settings\.)\w+\..*")
+_SECONDS = {
+    **dict.fromkeys(("ms", "msec", "milliseconds"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+}
+_CLOCKS = {"time", "duration", "runtime", "elapsed", "wallclock"}
+_PARTS = {"epoch": "epoch", "step": "step", "steps": "step", "iter": "step", "iteration": "step", "it": "step"}
+_OF_TIME = {*_SECONDS, *_CLOCKS, *_PARTS, "train", "training", "wall", "total", "run", "epochs", "per", "in"}
+_RATE = re.compile(r"(?:train_)?(?!time)(\w+?)(?:_per_s(?:ec(?:ond)?)?|/s(?:ec)?)|\w*throughput\w*", re.IGNORECASE)
+_MONEY = re.compile(r"(?:.*_)?(?:cost|price|usd|dollars?)(?:_.*)?", re.IGNORECASE)
+_NO_SETTING = re.compile(r"_.*|(?!params\.|settings\.)\w+\..*")
 STATES = ("state", "status")  # columns that say how a run ended
 _WORDS: Mapping[str, str] = {
     **dict.fromkeys(("finished", "complete", "done", "success", "succeeded"), TrialStatus.COMPLETED),
@@ -67,7 +73,7 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
             file.problem(line, "trial", f"{name} again, as on line {first[name]}; lines of epochs need a column epoch")
     if file.problems:
         raise FileError(file.problems, SHOWN)
-    table = Table(file.path, _of_runs(file.path, columns))
+    table = _of_runs(file.path, columns)
     table.lines, table.clock = file.lines, OF_A_TABLE
     return table
 
@@ -104,7 +110,14 @@ def read_runs(path: Path) -> Log:
     if file.problems or len(file.names) < 2:
         raise FileError(file.problems or [Problem(str(path), 1, 1, "", "not a table")], SHOWN)
     table = read(file, texts)
-    return Log(path, table.columns, lines=table.lines, clock=table.clock)
+    return Log(
+        path,
+        table.columns,
+        lines=table.lines,
+        clock=table.clock,
+        warning=table.warning,
+        output_clock=table.output_clock,
+    )
 
 
 def _numbers(texts: Sequence[str]) -> list[float | None] | None:
@@ -116,10 +129,22 @@ def _numbers(texts: Sequence[str]) -> list[float | None] | None:
     return numbers if any(number is not None for number in numbers) else None
 
 
+def _time(name: str) -> tuple[float, str] | None:
+    """Return the seconds of a time's unit and what takes it, such as `run` or `step`; None if a name is no time."""
+    words = [word for word in re.split(r"[^a-z0-9]+", name.lower().replace("wall_clock", "wallclock")) if word]
+    unit = next((word for word in words if word in _SECONDS), "")
+    is_said = not _CLOCKS.isdisjoint(words) or (unit and (len(words) > 1 or len(unit) > 3 or unit == "s"))
+    if not is_said or not _OF_TIME.issuperset(words):
+        return None
+    return _SECONDS.get(unit, 1.0), next((_PARTS[word] for word in words if word in _PARTS), "run")
+
+
 def _metric(name: str) -> str:
     """Return the metric that a column holds; empty if none."""
-    if "/" in name:
+    if "/" in name and not _RATE.fullmatch(name):
         return name
+    if _MONEY.fullmatch(name):
+        return ""
     slot = next(slots_in(f"{name.removeprefix('last_').removeprefix('final_')}: 0.5"), None)
     return slot.name if slot and not slot.name.startswith("speed/") and not name.startswith("best_") else ""
 
@@ -147,7 +172,7 @@ def _chart(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> Table:
 def _check_numbers(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> None:
     """Add a problem for each text in a column of numbers."""
     for name, texts in columns.items():
-        if (_metric(name) or _TIME.fullmatch(name)) and name not in KNOWN:
+        if (_metric(name) or _time(name)) and name not in KNOWN:
             invalid = [(line, text) for line, text in zip(file.lines, texts, strict=True) if not _numbers([text, "0"])]
             for line, text in invalid if len(invalid) < len(texts) else ():
                 file.problem(line, name, f"{text!r} is not a number")
@@ -177,46 +202,57 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
     return Log(path, epochs)
 
 
-def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[Any]]:
+def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     size = len(next(iter(columns.values())))
     table: dict[str, Sequence[Any]] = {"epoch": [1] * size}
     settings: dict[str, Sequence[Any]] = {}
-    times: list[tuple[bool, str, float]] = []
+    times: list[tuple[int, str, float, str]] = []
     for written, texts in columns.items():
-        name, numbers = ALIASES.get(written, written), _numbers(texts)
-        metric, time = _metric(name), _TIME.fullmatch(name)
+        name, numbers = alias(written), _numbers(texts)
+        metric, rate = _metric(name), _RATE.fullmatch(name)
+        time = None if rate else _time(name)
         if name.lower() in STATES:
             words = [text.lower() for text in texts]
             if _WORDS.keys() & {*words}:
                 table["status"] = [_WORDS.get(word, word) or None for word in words]
         elif time and numbers and (name not in KNOWN or name in (*TIMES, "wall_s")):
-            unit = (time["unit"] or time["alone"] or "").lower()
-            times.append((name != "epochs_s", written, _UNITS.get(unit, 1.0)))
+            order = 0 if name == "epochs_s" else 1 if time[1] == "run" else 2
+            times.append((order, written, *time))
+        elif rate and numbers and name not in KNOWN:
+            times.append((3, written, 0.0, rate[1] or ""))
         elif name in OF_TRIALS and _converted(name, texts, table):
             continue
         elif metric and numbers:
             table.setdefault(metric, numbers)
-        elif (name in OF_TRIALS or name not in _COMPUTED) and not _NO_SETTING.fullmatch(name) and any(texts):
+        elif (name in OF_TRIALS or name not in _COMPUTED) and not (
+            _NO_SETTING.fullmatch(name) or _MONEY.fullmatch(name) or not any(texts)
+        ):
             settings[name.removeprefix(PARAM)] = as_parameters(texts)
-    if times:
-        _, written, factor = min(times, key=lambda time: time[0])
-        table["train_s"] = [None if s is None else s * factor for s in _numbers(columns[written]) or []]
-    elif not any("/" in name for name in table):
-        raise FileError(
-            [Problem(str(path), 1, 1, "", "no column is a time or a metric; name them time_s and val/loss")]
-        )
+    has_metric = any("/" in name for name in table)
+    order, written, factor, unit = min(times, key=lambda time: time[0], default=(4, "", 0.0, ""))
+    numbers, warning = _numbers(columns.get(written, ())) or [], ""
+    if order > 1 and written and (has_metric or not unit):  # of a part of a run no time to a target can be told
+        what = f"a time per {unit}" if order == 2 else "a rate"
+        warning = f"column {written} was not used: it is {what}; add the time of the whole run as a column time_s"
+    elif order == 3:
+        table |= {"train_s": [1 / rate if rate else None for rate in numbers], f"units/{unit}": [1] * size}
+    elif written:
+        table["train_s"] = [None if s is None else s * factor for s in numbers]
+    if not has_metric and "train_s" not in table:
+        names = f"no column is a time or a metric among {cut(', '.join(columns), 200)}; name them time_s and val/loss"
+        raise FileError([Problem(str(path), 1, 1, "", warning or names)])
     varied = {f"{PARAM}{name}": column for name, column in settings.items() if len({*column}) > 1}
     repeated = {name: column for name, column in varied.items() if len({*column}) < max(3, size)}
-    is_told = any(name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order"} for name in table)
+    is_told = any(
+        name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order", "price_per_hour"} for name in table
+    )
     table |= repeated or ({} if is_told else dict([*varied.items()][:1]))
     if "trial" not in table:
         numbers_of = count(1)
         table["trial"] = [f"{path.stem}:{next(numbers_of)}" for _ in range(size)]
-    return {
-        name: column
-        for name, column in table.items()
-        if name in ("trial", "epoch") or any(v is not None for v in column)
-    }
+    rows = Table(path, {n: c for n, c in table.items() if n in ("trial", "epoch") or any(v is not None for v in c)})
+    rows.warning, rows.output_clock = warning, OutputClock(label=unit) if order > 1 and unit and not warning else None
+    return rows
 
 
 def _converted(name: str, texts: Sequence[str], table: dict[str, Sequence[Any]]) -> bool:

@@ -273,7 +273,7 @@ def test_settings_and_repeats_tell_trials_apart(tmp_path):
         ["b", 1, 2],
     ]
     (line,) = problems(tmp_path, text.replace("b,1,2,1,0.1", "b,1,2,1,0.2"))
-    assert line == "/mine.csv:9:5: price_per_hour: 0.2 here and 0.1 on line 8: a trial has one"
+    assert line.startswith("/mine.csv:9:5: price_per_hour: 0.2 here and 0.1 on line 8: a trial has one; use the column")
 
 
 def test_repeat_claimed_by_two_trials(tmp_path):

@@ -1,0 +1,91 @@
+"""Names that people give to columns of times, rates, prices and machines."""
+
+import pytest
+
+from raybench.core.options import ReportOptions
+from raybench.errors import FileError, UsageError
+from raybench.reporting import build
+
+
+def report(path):
+    return build.from_grid(build.one_grid([str(path)], str(path)), ReportOptions())
+
+
+def runs(tmp_path, head, values, more=""):
+    """Write three runs of two GPUs, of which the second takes twice as long."""
+    lines = [f"{gpu},{value * (1 + n / 100)}{more}" for gpu, value in zip("ab", values, strict=True) for n in range(3)]
+    (tmp_path / "runs.csv").write_text("\n".join([head, *lines]))
+    return tmp_path / "runs.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "seconds"),
+    [
+        ("train_hours", "run", 3600),
+        ("train_h", "run", 3600),
+        ("wall_clock_hours", "run", 3600),
+        ("elapsed_min", "run", 60),
+        ("time (s)", "run", 1),
+        ("time_per_epoch", "epoch", 1),
+        ("epoch_minutes", "epoch", 60),
+        ("step_ms", "step", 1e-3),
+        ("ms_per_step", "step", 1e-3),
+    ],
+)
+def test_a_time_is_known_by_its_words(tmp_path, name, unit, seconds):
+    answer = report(runs(tmp_path, f"gpu,{name}", (1, 2))).answer
+    assert answer.unit.label == unit
+    assert [row.seconds.value for row in answer.configurations] == pytest.approx([1.01 * seconds, 2.02 * seconds], 1e-3)
+    assert [row.total_s is None for row in answer.configurations] == [unit != "run"] * 2, "no price of a whole run"
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("tokens_per_s", "tokens"), ("samples_per_second", "samples"), ("it/s", "it")]
+)
+def test_a_rate_alone_is_a_speed(tmp_path, name, unit):
+    answer = report(runs(tmp_path, f"gpu,{name}", (200, 100))).answer
+    assert (answer.unit.counted, answer.configurations[1].ratio.value) == (unit, pytest.approx(0.5))
+    assert answer.configurations[0].rate.value == pytest.approx(202, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("throughput", "a rate"), ("step_ms", "a time per step"), ("tokens_per_s", "a rate")]
+)
+def test_the_time_of_a_part_is_not_used_with_a_metric(tmp_path, name, kind):
+    answer = report(runs(tmp_path, f"gpu,{name},val_acc", (1, 2), ",0.9")).answer
+    text = f"column {name} was not used: it is {kind}; add the time of the whole run as a column time_s"
+    assert answer.status.repeats == (text,)
+
+
+def test_a_table_without_a_time_names_its_columns(tmp_path):
+    with pytest.raises((UsageError, FileError), match="among gpu, colour; name them time_s and val/loss"):
+        report(runs(tmp_path, "gpu,colour", (1, 2)))
+
+
+@pytest.mark.parametrize("name", ["usd_per_hour", "cost_per_hour", "hourly_price", "price_per_hour"])
+def test_prices_are_neither_axes_nor_losses(tmp_path, name):
+    path = runs(tmp_path, f"gpu,train_hours,{name},cost_usd,cost,final_val_acc", (1, 2), ",2.5,9,8,0.9")
+    for row in report(path).answer.configurations:
+        assert (row.price_per_hour, list(row.axes), row.quality.value) == (2.5, ["params.gpu"], 0.9)
+        assert not any("loss" in metric for metric in row.metrics)
+
+
+@pytest.mark.parametrize("gpu", ["gpu", "accelerator", "device"])
+@pytest.mark.parametrize("seconds", ["seconds", "time_s", "epoch_seconds"])
+def test_runs_of_epochs_are_numbered_for_each_gpu(tmp_path, gpu, seconds):
+    lines = [
+        f"{name},{run},{epoch},{took + run / 10 + epoch / 100},{0.5 + epoch / 20 + run / 1000},{price}"
+        for name, took, price in (("A100", 20, 2), ("H100", 10, 3), ("L4", 40, 1))
+        for run in range(1, 5)
+        for epoch in range(1, 6)
+    ]
+    path = tmp_path / "epochs.csv"
+    path.write_text("\n".join([f"{gpu},run,epoch,{seconds},val_acc,price", *lines]))
+    answer = report(path).answer
+    found = [(row.axes["device"], row.completed, row.price_per_hour) for row in answer.configurations]
+    assert (found, answer.metric) == ([("A100", 4, 2), ("H100", 4, 3), ("L4", 4, 1)], "val/accuracy")
+    path.write_text(path.read_text().replace(",run,", ",trial,"))
+    with pytest.raises(
+        (UsageError, FileError), match="a trial has one; use the column repeat, or trial names that dif"
+    ):
+        report(path)
