@@ -57,8 +57,8 @@ from raybench.tracking.store import Store
 from raybench.tracking.writer import PATIENCE_S, MlflowWriter, catch_up, is_incomplete
 
 BUSY = "Other programs used {load} before the first trial: stop them (`top` lists them), or times are longer."
-PASSIVE = """ If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare: threads that wait then leave \
-their cores to other programs. Only on a quiet machine is that slower (a step of a small network took 2.3x as long)."""
+PASSIVE = """ If you cannot, set OMP_WAIT_POLICY=passive for all runs that you compare (with `--rerun` for those that \
+ended): threads that wait then leave their cores to other programs. On a quiet machine that is slower."""
 
 LOOK_EVERY_S = 5.0
 """Seconds between two looks at the load of other programs."""
@@ -185,8 +185,7 @@ class Session:
         load = self._quiet(self._executor.host_load())  # before raybench starts processes of its own
         self._view.begin(self._plan, todo, self._history, wanted)
         if load and load.high:
-            waits = load.busy > load.cores / 2 and "OMP_WAIT_POLICY" not in os.environ
-            self._view.warn(BUSY.format(load=load) + (PASSIVE if waits else ""))
+            self._view.warn(BUSY.format(load=load) + (PASSIVE if "OMP_WAIT_POLICY" not in os.environ else ""))
         if self._options.open:
             self._write_live_page()
             self._open_page()

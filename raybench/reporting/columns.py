@@ -86,6 +86,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     # Who has named prices decides by them.
     has_prices = any(at(row, f"{prefix}price") for row in shown)
     rate_drop = 1 if unit.has_rate else 6 if reaches else 3 if has_prices else 1
+    time_drop = 6 if any(at(row, "rate.value") for row in shown) else rate_drop
     goal_s, unit_s = (column_unit(at(row, f"{path}.value") for row in shown) for path in (EXPECTED, "seconds"))
 
     def column(
@@ -104,7 +105,11 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
         column("reached", "to_target", lambda to: f"{to.reached}/{to.tried}" if to.tried else NOTHING, drop=1),
         _ratios(f"speed to {goal}", shown, "to_target.ratio"),
         column(f"{unit.counted}/s", "rate.value", rate_number, drop=rate_drop),
-        *([] if unit.has_rate else [column(f"{unit_s.name}/{unit.label}", "seconds", size=unit_s.seconds, drop=6)]),
+        *(
+            []
+            if unit.has_rate
+            else [column(f"{unit_s.name}/{unit.label}", "seconds", size=unit_s.seconds, drop=time_drop)]
+        ),
         # Tokens/s and MFU are what language models are compared by.
         column("MFU", "mfu.share.value", percent, drop=2 if unit.has_rate else 4),
         column("MFU (data sheet)", "mfu.datasheet", percent, drop=9),
