@@ -68,7 +68,7 @@ def choose_unit(attempts: Sequence[Run], requested: str = "") -> Unit:
         return Unit(most, 1_000_000, most)
     timed = "run" if runs and all(run.is_whole for run in runs) else "epoch"
     clocks = {run.output_clock.unit for run in runs if run.output_clock and run.clock in ("", OF_A_TABLE)}
-    timed = clocks.pop() if len(clocks) == 1 else timed
+    timed = clocks.pop() if len(clocks) == 1 else "logged interval" if clocks else timed
     if not with_examples:
         return Unit(timed)
     sizes: dict[str, set[int]] = {}

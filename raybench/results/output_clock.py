@@ -33,7 +33,9 @@ class OutputClock:
         if self.are_passes and self.step == 1:
             return "epoch"
         noun = self.label or "count"
-        return noun if self.step == 1 else f"{format_value(self.step)} {noun.removesuffix('s')}s"
+        if self.step == 1 and noun != "%":
+            return noun
+        return f"{format_value(self.step)} {noun if noun == '%' else noun.removesuffix('s') + 's'}"
 
     def sentence(self) -> str:
         """What an epoch is, in words."""

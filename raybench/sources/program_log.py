@@ -66,7 +66,7 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock
         columns["partial"] = [epoch is rest for epoch in course.epochs]
     if kind is not None:
         columns["train_s"] = list(_seconds(course, is_training_alone=kind is not _DATE))
-    return Log(path, columns, text), output.clock
+    return Log(path, columns, text, output_clock=output.clock if output.clock.pattern else None), output.clock
 
 
 def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:

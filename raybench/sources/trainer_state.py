@@ -10,9 +10,11 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from raybench.errors import FileError, Problem
+from raybench.results.output_clock import OutputClock
 from raybench.sources.rows import Log
 
 NAME = "trainer_state.json"
@@ -51,7 +53,8 @@ def read(path: Path) -> Log:
     if runtime_s and steps[-1] and runtime_s >= sum(entry.get("eval_runtime", 0.0) for entry in entries):
         columns["train_s"] = [runtime_s * count / steps[-1] for count in counts]
     batch = state.get("train_batch_size")
-    return Log(path, columns, values={"batch_size": batch} if isinstance(batch, int) else {})
+    clock = OutputClock(shown="step N", label="step", step=median(counts))
+    return Log(path, columns, values={"batch_size": batch} if isinstance(batch, int) else {}, output_clock=clock)
 
 
 def last_states(paths: Iterable[Path]) -> list[Path]:

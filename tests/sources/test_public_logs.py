@@ -46,9 +46,13 @@ def test_mlperf_time_is_from_run_start_to_run_stop():
     assert set(trials["batch_size"]) == {8} and set(trials["grid"]) == {"llama2_70b_lora"}
 
 
-@pytest.mark.parametrize(("name", "step_s"), [("torchtitan", 10), ("llm.c", 2.5), ("nanochat", 0.8005)])
-def test_programs_are_timed_by_their_dates_steps_and_totals(name, step_s):
-    first, second = answer(LOGS / name).configurations
+@pytest.mark.parametrize(
+    ("name", "step_s", "unit"), [("torchtitan", 10, "10 steps"), ("llm.c", 2.5, "step"), ("nanochat", 0.8005, "step")]
+)
+def test_programs_are_timed_by_their_dates_steps_and_totals(name, step_s, unit):
+    found = answer(LOGS / name)
+    first, second = found.configurations
+    assert found.unit.label == unit
     assert first.seconds.value == pytest.approx(step_s, rel=2e-3)
     assert first.seconds.value / second.seconds.value == pytest.approx(2, rel=2e-3)
 
@@ -98,8 +102,14 @@ def test_states_of_trainers_are_those_of_runs_and_not_of_checkpoints(tmp_path):
         text = json.dumps({"log_history": history, "train_batch_size": 8})
         (folder / "trainer_state.json").write_text(text)
 
+    state(tmp_path / "mixed" / "lr1", [10, 20])
+    state(tmp_path / "mixed" / "lr2", [5, 10])
+    mixed = answer(tmp_path / "mixed")
+    assert mixed.unit.label == "logged interval" and not any(row.ratio for row in mixed.configurations)
+    tmp_path /= "run"
     state(tmp_path / "lr1" / "checkpoint-10", [10])
     state(tmp_path / "lr1" / "checkpoint-20", [10, 20])
+    assert answer(tmp_path).unit.label == "10 steps"
     trials = raybench.load(tmp_path).trials
     assert (len(trials), trials["epochs_s"][0], trials["last_val_loss"][0], trials["batch_size"][0]) == (1, 60, 0.25, 8)
 

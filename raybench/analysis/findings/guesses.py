@@ -183,7 +183,8 @@ def work_not_counted(view: View) -> Iterator[Caution]:
     axes = [axis for axis in view.matching.axes if work_of(axis, view.timed_runs)[0]]
     if axes and view.timed and not view.answer.unit.counted:
         text = f"no run counts its examples, and the work of an epoch may depend on {_axes(axes)}"
-        text += f": nothing is compared across {_axes(axes)}" if view.is_printed else ": the ratios are of epochs"
+        per_unit = f"the ratios are of times per {view.answer.unit.label}"
+        text += f": {f'nothing is compared across {_axes(axes)}' if view.is_printed else per_unit}"
         example = f'`work: {{examples: "{{{axes[0].removeprefix(PARAM)}}} * 10"}}`'
         stated = f"state it under `workload`, such as {example}, or with `--work` of `raybench run`"
         caution = concerning(_differing(view.rows, axes), text, stated if view.is_printed else "")
