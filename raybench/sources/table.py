@@ -225,7 +225,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
         elif metric and numbers:
             table.setdefault(metric, numbers)
         elif (name in OF_TRIALS or name not in _COMPUTED) and not (
-            _NO_SETTING.fullmatch(name) or _MONEY.fullmatch(name) or not any(texts)
+            _NO_SETTING.fullmatch(name) or (numbers and _MONEY.fullmatch(name)) or not any(texts)
         ):
             settings[name.removeprefix(PARAM)] = as_parameters(texts)
     has_metric = any("/" in name for name in table)
