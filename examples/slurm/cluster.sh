@@ -10,7 +10,7 @@
 set -euo pipefail
 grid=$1
 shift
-head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p) # which reads all, unlike `head`
 address=$head:6379
 RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n') # without it, anyone in the network could run code on the nodes
 export RAY_AUTH_TOKEN RAY_AUTH_MODE=token RAY_worker_niceness=0
