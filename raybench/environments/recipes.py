@@ -15,7 +15,7 @@ from raybench.datasets.paths import user_cache, user_path
 from raybench.devices import KINDS
 from raybench.errors import ExecutionError, UsageError, nearest
 
-NEEDED_BY_TRIALS = ("numpy>=1.26", "scikit-learn>=1.5")
+NEEDED_BY_TRIALS = ("numpy>=1.26,<3", "scikit-learn>=1.3,<2")
 """Requirements of every trial in addition to a framework; scikit-learn has the digits data set."""
 
 STAMP = "built.json"

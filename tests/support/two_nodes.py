@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from raybench.core.ports import free_port
@@ -68,7 +69,9 @@ class TwoNodes:
 
     def start_head(self):
         """Start the first node."""
-        ports = ["--port", str(self._port), "--ray-client-server-port", str(free_port()), "--include-dashboard=false"]
+        ports = ["--port", str(self._port), "--include-dashboard=false"]
+        if find_spec("grpc"):  # without which Ray has no client server
+            ports += ["--ray-client-server-port", str(free_port())]
         self._start("head", [RAY, "start", "--head", *ports, "--temp-dir", self._ray], self._first)
 
     def start_second(self):
