@@ -42,12 +42,12 @@ from raybench.planning.placement import ResourceRequest
 from raybench.planning.plan import Check, Plan, WorkItem, make_plan, request_of
 from raybench.planning.resume import missing_work
 from raybench.planning.spending import Spending
-from raybench.reporting.build import HTML, from_attempts, history_warnings, load_libraries, with_warnings
+from raybench.reporting.build import from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
 from raybench.reporting.reproduction import after
 from raybench.reporting.words.status import running_sentence
 from raybench.results.executions import Execution
-from raybench.results.folder import ATTEMPTS, add_event, attempt_folder, event_files, has_end, results_id
+from raybench.results.folder import ATTEMPTS, REPORT, add_event, attempt_folder, event_files, has_end, results_id
 from raybench.results.grid_request import GridRequest, first_look, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
@@ -283,7 +283,7 @@ class Session:
         self._view.more(progress, todo)
         return self._with_checks(todo)
 
-    def _begin(self) -> Execution:
+    def _begin(self) -> None:
         """Record the request of this execution, before its first trial."""
         request = self._request
         execution = self._execution = Execution.begin(
@@ -297,7 +297,6 @@ class Session:
         with writing(self._folder):
             execution.write(self._folder)
         self._history.executions.append(execution)
-        return execution
 
     def _job(self, assignment: ScheduledTrial, check: Check | None) -> Job:
         """Make the job of a trial, or of a check before it."""
@@ -438,14 +437,14 @@ class Session:
             report = self._make_report()
             may_end_earlier = self._plan.spec.rule is not None
             running = running_sentence(report.answer, report.made, may_end_earlier, self._page_s)
-            write_atomic(self._folder / HTML, page(report, running))
+            write_atomic(self._folder / REPORT, page(report, running))
         except Exception as error:
             self.tell(f"The report of the running grid could not be made: {type(error).__name__}: {error}")
         self._page_written = time.monotonic()
         self._page_s = self._page_written - began
 
     def _open_page(self) -> None:
-        address = (self._folder / HTML).as_uri()
+        address = (self._folder / REPORT).as_uri()
         if not open_in_browser(address):
             self._view.no_browser(address)
 
@@ -457,7 +456,7 @@ class Session:
 
         try:
             result = tracked(self.report())
-            write_atomic(self._folder / HTML, result.page)
+            write_atomic(self._folder / REPORT, result.page)
         except Exception as error:
             self.tell(f"The report could not be made: {type(error).__name__}: {error}")
             return None
@@ -474,11 +473,11 @@ class Session:
                 result = self._write_page()
         if self._store:
             catch_up(self._store, self._history, self.tell, result)
-        if self._options.open and (self._folder / HTML).is_file():
+        if self._options.open and (self._folder / REPORT).is_file():
             self._open_page()
 
     def _page_is_current(self) -> bool:
-        page = self._folder / HTML
+        page = self._folder / REPORT
         newest = max((path.stat().st_mtime_ns for path in event_files(self._folder, ATTEMPTS)), default=0)
         return page.is_file() and page.stat().st_mtime_ns >= newest
 

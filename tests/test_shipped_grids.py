@@ -18,7 +18,7 @@ from raybench.environments import Interpreter
 from raybench.planning.node import Node
 from raybench.planning.plan import make_plan
 from raybench.planning.smoke import smoke_grid
-from raybench.reporting import build
+from raybench.results.folder import REPORT
 from raybench.run import run_grid
 from raybench.workloads import read_workload
 
@@ -74,7 +74,7 @@ def test_smoke_run(path, ray_executor, results):
     assert outcome.exit_status == 0
     assert set(run_counts(outcome)) == {(1, 1)}
     assert [warning for warning in outcome.warnings if "not proven" in warning or "no report" in warning] == []
-    assert "Smoke run: " in (outcome.folder / build.HTML).read_text()
+    assert "Smoke run: " in (outcome.folder / REPORT).read_text()
     with sqlite3.connect(results / "mlflow.db") as store:
         query = "select r.status from runs r join experiments e using (experiment_id) where e.name = ?"
         statuses = store.execute(query, [spec.name]).fetchall()

@@ -93,8 +93,8 @@ class Grid:
         self.is_result = not is_smoke(request.name)
         self._order = ranking(self.measured, self.metric, self._quality_sign) if self.is_result else []
         self.matching = Matching(self.measured, request.baseline if baseline is None else baseline, self._order)
-        judged = [run for cell in self.measured for run in cell.attempts] if self.is_result else []
-        self.findings = findings(judged, self.matching.axes)
+        self.judged = self.measured if self.is_result else []
+        self.findings = findings([run for cell in self.judged for run in cell.attempts], self.matching.axes)
         used = [run.utilization for cell in self.measured for run in cell.completed if run.utilization]
         # A run that exceeds its peak puts every share of this peak in doubt.
         self._doubted = {
@@ -125,7 +125,7 @@ class Grid:
             jobs[cell.job] = ", ".join(filter(None, names))
         kept = self._sign, request.max_quality_loss
         named = jobs if len(jobs) > 1 else {}
-        bests = best(measured, matching, metric, named, self._quality_sign, kept) if self.is_result else ()
+        bests = best(self.judged, matching, metric, named, self._quality_sign, kept)
         table = (
             tuple(effects(measured, matching, self.metrics, self._quality_sign is not None)) if self.is_result else ()
         )
@@ -139,16 +139,14 @@ class Grid:
             configurations=tuple(configurations),
             ranking=tuple(self._order),
             best=tuple(bests),
-            of_devices=tuple(best_of_devices(measured, metric, self._quality_sign)) if self.is_result else (),
-            over_workloads=tuple(over_workloads(measured, named, metric, weights or {})) if self.is_result else (),
+            of_devices=tuple(best_of_devices(self.judged, metric, self._quality_sign)),
+            over_workloads=tuple(over_workloads(self.judged, named, metric, weights or {})),
             weights=weights or {},
-            trade_offs=tuple(trade_offs(measured, metric, named))
-            if self.is_result and self._quality_sign is None
-            else (),
+            trade_offs=tuple(trade_offs(self.judged, metric, named)) if self._quality_sign is None else (),
             effects=table,
             scalings=tuple(scalings(measured, matching, table)),
             more_repeats=more_repeats(bests[0], configurations, measured) if bests and not request.rule else None,
-            machine_speeds=tuple(machine_speeds(measured)) if self.is_result else (),
+            machine_speeds=tuple(machine_speeds(self.judged)),
             these_machines=request.these_machines,
             status=_status(configurations, request.part, notes(measured, matching, request, self._race)),
             compared=matching.compared[0] if matching.compares_best and matching.compared else "",

@@ -151,11 +151,11 @@ def command(
     names = [base, new, *([anchor] if anchor and anchor != base else [])]
     if interleave:
         return _run_all(names, limits, files, metrics_of_base, replace(options, results=results), directions)
-    found = [one_grid([each], results, grid, axis) for each in names]
-    sources = ((each.runs, each.request or request_of_runs(str(each.name), each.runs)) for each in found)
+    versions = [one_grid([name], results, grid, axis) for name in names]
+    sources = ((one.runs, one.request or request_of_runs(str(one.name), one.runs)) for one in versions)
     runs, request = as_versions(*sources)
     request = replace(request, higher_is_better={**request.higher_is_better, **directions})
-    warnings = [text for each in found for text in each.warnings]
+    warnings = [text for version in versions for text in version.warnings]
     comparison = compare(Grid(runs, request), limits, is_complete=True, warnings=warnings)
     _show(comparison, files)
     return STATUSES[comparison.decision]

@@ -14,10 +14,9 @@ from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.planning.plan import skip_lines
-from raybench.reporting.build import HTML
 from raybench.reporting.reproduction import before
 from raybench.reporting.text import report_lines
-from raybench.results.folder import ATTEMPTS, attempt_folder
+from raybench.results.folder import ATTEMPTS, REPORT, attempt_folder
 from raybench.tracking.store import cli_flags, in_a_browser, is_server
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def _report_command(outcome: Outcome) -> str:
 
 def _next(outcome: Outcome) -> list[str]:
     """Where to look, and the next commands."""
-    page = outcome.folder / HTML
+    page = outcome.folder / REPORT
     lines = [] if outcome.ran or outcome.interrupted else ["Nothing was left to run; --rerun runs trials again."]
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
     if outcome.plan.workload.guesses_metrics and completed:

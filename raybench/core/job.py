@@ -53,21 +53,6 @@ class Target:
         """Return whether an epoch's metrics reach the target; without its metric they do not."""
         return self.is_reached_by(metrics.get(self.metric, math.nan))
 
-    def ends_with(self, metrics: Mapping[str, float]) -> bool:
-        """Return whether training that is to end at the target ends with an epoch.
-
-        Raises:
-            ValueError: an accuracy is in percent and the target a fraction: 1 would be the best or the worst of it.
-        """
-        value = metrics.get(self.metric, math.nan)
-        if value > MOST_FRACTION and self.is_accuracy and not self.in_percent:
-            key, bound = ("at_most" if self.at_least is None else "at_least"), self.bound or 0.0
-            raise ValueError(
-                f"{self.metric} is {value:g}, so it is in percent, and the target {bound:g} a fraction; with "
-                f"stop_at_target both have to be in the same unit: set {key}: {100 * bound:g}, or log a fraction"
-            )
-        return self.is_reached_by(value)
-
     def is_reached_by(self, value: float) -> bool:
         """Return whether a value of its metric reaches the target; NaN does not."""
         if math.isnan(value):
@@ -77,6 +62,34 @@ class Target:
         if self.at_least is not None and value < self.at_least:
             return False
         return self.at_most is None or value <= self.at_most
+
+
+class StopRule:
+    """Says after each epoch whether a training has reached its target, if `stop_at_target` is to end it there.
+
+    An accuracy has to be in the unit of the target: from 0 to 1 nothing else shows its unit, and 1 % of a run that
+    learns nothing is not 100 %.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._needs_fraction = target.is_accuracy and not target.in_percent
+        self._is_fraction = False
+
+    def ends_with(self, metrics: Mapping[str, float]) -> bool:
+        """Return whether an epoch's metrics reach the target; an accuracy of 1 only after one below 1."""
+        value = metrics.get(self._target.metric, math.nan)
+        if self._needs_fraction and value > MOST_FRACTION:
+            at_least, at_most = self._target.at_least, self._target.at_most
+            key, bound = ("at_most", at_most or 0.0) if at_least is None else ("at_least", at_least)
+            raise ValueError(
+                f"{self._target.metric} is {value:g}, so it is in percent, and the target {bound:g} a fraction; with "
+                f"stop_at_target both have to be in the same unit: set {key}: {100 * bound:g}, or log a fraction"
+            )
+        self._is_fraction |= 0 < value < 1
+        if self._needs_fraction and value == 1 and not self._is_fraction:
+            return False
+        return self._target.is_reached_by(value)
 
 
 @dataclass(frozen=True)

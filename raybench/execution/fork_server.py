@@ -184,8 +184,8 @@ def main(framework: str) -> None:
             end_children(spare=preexisting)
             shutil.rmtree(temporary, ignore_errors=True)
             peak = _peak_of_children()  # of the largest trial so far
-            left = {path: size for path, size in _shared_files().items() if path not in shared_before}
-            send(messages, exit=trial.exitcode, peak_bytes=peak if peak > peak_before else None, left=left)
+            new_files = {path: size for path, size in _shared_files().items() if path not in shared_before}
+            send(messages, exit=trial.exitcode, peak_bytes=peak if peak > peak_before else None, shared_files=new_files)
             trial.close()
     scratch.close()
     sweep()  # also folders left by a driver that was killed

@@ -102,7 +102,7 @@ class ForkServer:
             raise ExecutionError("\n".join([f"{framework}: {python} {symptom}", *lines]))
         self.import_seconds = float(message["ready"])
         self._end: tuple[TrialStatus, Mapping[str, Any]] | None = None
-        self._left: Mapping[str, int] = {}  # bytes of the files of shared memory that a trial left
+        self._shared_files: Mapping[str, int] = {}  # those that a trial left in shared memory, with their bytes
         self._check_at_s = 0.0
 
     @property
@@ -134,7 +134,7 @@ class ForkServer:
             message: dict[str, Any] = json.loads(self._messages.recv_bytes())
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return None
-        self._left = message.get("left", {})
+        self._shared_files = message.get("shared_files", {})
         return message
 
     def run(self, job: Job) -> Iterator[Event]:
@@ -242,8 +242,9 @@ class ForkServer:
         folder = Path(job.folder)
         wall_s = round(time.monotonic() - start_s, 6)
         error = {**error, "output": tail(folder / OUTPUT)}
-        if (total := sum(self._left.values())) >= LEFT_BYTES:
-            error["message"] = f"{error['message']}; new since it began, {size(total)}: {', '.join(sorted(self._left))}"
+        if (total := sum(self._shared_files.values())) >= LEFT_BYTES:
+            names = ", ".join(sorted(self._shared_files))
+            error["message"] = f"{error['message']}; since it began, {size(total)} of shared memory are new: {names}"
         event = end_event(job, status, error, wall_s, round(self.import_seconds, 6))
         with contextlib.suppress(OSError):  # the receiver of the event keeps it too
             append_event(folder, event)

@@ -45,9 +45,6 @@ _TARGET = re.compile(
 )
 
 
-HTML = "report.html"  # the name of the report's page in the folder of a grid
-
-
 def load_libraries() -> None:
     """Load the libraries of statistics and figures, which takes half a second; any thread may do it in advance."""
     import scipy.special  # noqa: F401
@@ -109,7 +106,7 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         everything: whether to include every configuration with results, not only those of the latest request.
     """
     options = options or ReportOptions()
-    # What was left out of a folder of logs is said in front of the answer, and not as a note on a run.
+    # A sentence before the answer says what was left out of a folder of logs; a note on a run would repeat it.
     attempts = list(grid.runs) if grid.history else [run.changed(warnings=[]) for run in grid.runs]
     own_prices = {run.cell_id: run.price_per_hour for run in attempts if run.price_per_hour is not None}
     request = grid.request

@@ -27,6 +27,7 @@ from raybench.core.files import append_to
 ATTEMPTS, CHECKS, EXECUTIONS, TUNE = "attempts", "checks", "executions", "tune"
 
 ID = ".id"
+REPORT = "report.html"  # the page of the report
 
 DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)
 """Errors of msgspec for text that is not JSON, not UTF-8, nested too deeply, or of other types."""

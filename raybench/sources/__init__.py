@@ -76,33 +76,29 @@ def load_grids(
     repeats: Repeats = {}
     folders: dict[str, list[Path]] = {}
     with ExitStack() as stack:
-        for source in sources:
+        for place in sources:
             try:
-                if user_path(source).suffix.lower() == ".csv" and user_path(source).is_file():
-                    table_runs += epochs_csv.load_csv(user_path(source), repeats)
+                if user_path(place).suffix.lower() == ".csv" and user_path(place).is_file():
+                    table_runs += epochs_csv.load_csv(user_path(place), repeats)
                     continue
-                if (
-                    not has_results(user_path(source))
-                    and not grids_in(user_path(source))
-                    and _is_log(user_path(source))
-                ):
-                    table_runs += load_logs(user_path(source), axes, repeats)
+                if not has_results(user_path(place)) and not grids_in(user_path(place)) and _is_log(user_path(place)):
+                    table_runs += load_logs(user_path(place), axes, repeats)
                     continue
-                for folder in _folders(source, grid, stack):
+                for folder in _folders(place, grid, stack):
                     folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
-                raise UsageError(f"{redact(source)}: cannot be read: {error.strerror or error}") from None
+                raise UsageError(f"{redact(place)}: cannot be read: {error.strerror or error}") from None
         grids = _by_grid(table_runs) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]
-    if folders and all(user_path(source).is_dir() for source in sources):
-        grids = [replace(grid, is_folder=True) for grid in grids]
+    if folders and all(user_path(place).is_dir() for place in sources):
+        grids = [replace(loaded, is_folder=True) for loaded in grids]
     if grid is not None:
-        names = [grid.name for grid in grids if grid.name]
+        names = [loaded.name for loaded in grids if loaded.name]
         grids = [loaded for loaded in grids if loaded.name == grid]
         if not grids:
             where = ", ".join(map(redact, sources))
             raise UsageError(f"{where}: no results of a grid {grid}" + (f"; {nearest(grid, names)}" if names else ""))
     if attempts == "latest":
-        return [replace(grid, runs=list(latest(grid.runs).values())) for grid in grids]
+        return [replace(loaded, runs=list(latest(loaded.runs).values())) for loaded in grids]
     return grids
 
 

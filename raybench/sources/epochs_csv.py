@@ -134,6 +134,9 @@ class CsvTable(Table):
             runs = [values[written.index("run")].strip() for values in texts]
             names["run"] = "repeat" if all(map(str.isdecimal, runs)) else "trial"
         self.names = [alias(name if names.get(name) in written else names.get(name, name)) for name in written]
+        if read := [name for name in written if names.get(name) == "epoch_s" and "epoch_s" in self.names]:
+            taken = f"Column {read[0]} is taken for the seconds of each epoch"
+            self.warning = f"{taken}; name it elapsed_s if it counts from the start of training"
         self._check_head(written)
         if not self.problems and not texts:
             self.problem(1, "", "no epoch in it")

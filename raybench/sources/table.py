@@ -31,7 +31,7 @@ _SECONDS = {
 }
 _CLOCKS = {"time", "duration", "runtime", "elapsed", "wallclock"}
 _PARTS = {"epoch": "epoch", "step": "step", "steps": "step", "iter": "step", "iteration": "step", "it": "step"}
-_OF_TIME = {*_SECONDS, *_CLOCKS, *_PARTS, "train", "training", "wall", "total", "run", "epochs", "per", "in"}
+_OF_TIME = {*_CLOCKS, *_PARTS, "train", "training", "wall", "total", "run", "epochs", "per", "in"}
 _RATE = re.compile(r"(?:train_)?(?!time)(\w+?)(?:_per_s(?:ec(?:ond)?)?|/s(?:ec)?)|\w*throughput\w*", re.IGNORECASE)
 _MONEY = re.compile(r"(?:.*_)?(?:cost|price|usd|dollars?)(?:_.*)?", re.IGNORECASE)
 _NO_SETTING = re.compile(r"_.*|(?!params\.|settings\.)\w+\..*")
@@ -132,9 +132,10 @@ def _numbers(texts: Sequence[str]) -> list[float | None] | None:
 def _time(name: str) -> tuple[float, str] | None:
     """Return the seconds of a time's unit and what takes it, such as `run` or `step`; None if a name is no time."""
     words = [word for word in re.split(r"[^a-z0-9]+", name.lower().replace("wall_clock", "wallclock")) if word]
-    unit = next((word for word in words if word in _SECONDS), "")
+    is_first = words[:1] and (words[0] in _SECONDS) and (words[1:2] == ["per"] or len(words[0]) > 3)
+    unit = words[0] if is_first else words[-1] if words and words[-1] in _SECONDS else ""  # min_time is a minimum
     is_said = not _CLOCKS.isdisjoint(words) or (unit and (len(words) > 1 or len(unit) > 3 or unit == "s"))
-    if not is_said or not _OF_TIME.issuperset(words):
+    if not is_said or not _OF_TIME.issuperset({*words} - {unit}):
         return None
     return _SECONDS.get(unit, 1.0), next((_PARTS[word] for word in words if word in _PARTS), "run")
 
@@ -233,7 +234,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     numbers, warning = _numbers(columns.get(written, ())) or [], ""
     if order > 1 and written and (has_metric or not unit):  # of a part of a run no time to a target can be told
         what = f"a time per {unit}" if order == 2 else "a rate"
-        warning = f"column {written} was not used: it is {what}; add the time of the whole run as a column time_s"
+        warning = f"Column {written} was not used: it is {what}; add the time of the whole run as a column time_s"
     elif order == 3:
         table |= {"train_s": [1 / rate if rate else None for rate in numbers], f"units/{unit}": [1] * size}
     elif written:

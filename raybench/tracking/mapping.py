@@ -13,6 +13,7 @@ from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results.epoch_table import EPOCHS, epoch_columns
+from raybench.results.folder import REPORT
 from raybench.results.run_table import TRIALS, Run
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ HOST, HARDWARE, ERROR = "raybench.host", "raybench.hardware", "raybench.error"
 EXECUTION = "raybench.execution"  # tag of a run that has what one execution of a grid was asked for, and its report
 CONFIGURATION = "configuration"  # tag that all repeats of a configuration share
 KIND, TRAINING = "mlflow.experimentKind", "custom_model_development"
-NOTE, PAGE = "mlflow.note.content", "report.html"  # MLflow's tag of a description, and an artifact
+NOTE = "mlflow.note.content"  # MLflow's tag of a description
 EPOCH_TIME = "time/epoch_s"  # a metric of every epoch
 
 RUNNING = "running"
@@ -84,7 +85,7 @@ class Result:
     @property
     def note(self) -> str:
         """The text, as far as MLflow keeps it."""
-        rest = f"\n\nThe rest is in {PAGE}, under Artifacts."
+        rest = f"\n\nThe rest is in {REPORT}, under Artifacts."
         whole_lines = self.text[: MAX_TAG - len(rest)].rpartition("\n")[0]
         return self.text if len(self.text) <= MAX_TAG else whole_lines + rest
 

@@ -26,7 +26,7 @@ from filelock import FileLock
 from raybench.core.files import write_atomic
 from raybench.errors import UsageError, nearest
 from raybench.results.executions import Execution
-from raybench.results.folder import ATTEMPTS, EXECUTIONS
+from raybench.results.folder import ATTEMPTS, EXECUTIONS, REPORT
 from raybench.results.history import GridHistory
 from raybench.results.run_table import Key, Run
 from raybench.tracking import mapping as p
@@ -208,7 +208,7 @@ class Runs:
                 now = round(time.time() * 1000)
                 metrics = [entities.Metric(name, value, now, 0) for name, value in result.metrics.items()]
                 self._log(run.run_id, metrics, {}, {p.NOTE: result.note})
-                self._client.log_text(run.run_id, result.page, p.PAGE)
+                self._client.log_text(run.run_id, result.page, REPORT)
             if not run.ended:
                 self._client.set_terminated(run.run_id, "FINISHED")
                 run.ended = True

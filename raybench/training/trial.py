@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from raybench import datasets
-from raybench.core.job import Budget, Target
+from raybench.core.job import Budget, StopRule, Target
 from raybench.datasets.splits import Data
 from raybench.engines.batch_order import total_steps
 from raybench.engines.loop_facts import LoopFacts
@@ -130,7 +130,7 @@ class Trial:
         self._left: tuple[dict[str, Any] | None, str] | None = None
         self._diverged = ""
         self._decision = 0, False  # of the last epoch (from 1) that rank 0 decided
-        self._stop_target = options.target if options.stop_at_target else None
+        self._stop_rule = StopRule(options.target) if options.target and options.stop_at_target else None
         # Ranks train in step, and each has its own clock, so that they can agree only between two epochs.
         self._budget = BudgetRule(options.budget, options.read_joules, options.world_size == 1, self._work_done)
         self._done: dict[str, float] = {}  # in the epochs that have ended
@@ -426,11 +426,11 @@ class Trial:
 
     def _stops(self, epoch: int, metrics: Mapping[str, float]) -> bool:
         """Whether training ends with an epoch (from 1), for all ranks alike: target reached, or budget spent."""
-        if not self._stop_target and not self._options.budget:
+        if not self._stop_rule and not self._options.budget:
             return False
         if self.world_size > 1 and not self._diverged and self._decision[0] == epoch:
             return self._decision[1]  # rank 0 decides once, as others may have read it
-        stops = bool(self._stop_target and self._stop_target.ends_with(metrics)) or self._budget.is_spent(self._clock)
+        stops = bool(self._stop_rule and self._stop_rule.ends_with(metrics)) or self._budget.is_spent(self._clock)
         if self.world_size > 1 and not self._diverged:
             stops = self._recorder.decide(epoch, stops)
             self._decision = epoch, stops

@@ -70,10 +70,10 @@ class RemoteRank:
         return self.events[-1] if self.events and self.events[-1][1]["event"] in ENDS else None
 
     def write_stack(self) -> None:
-        """No-op: where it is stays on its node."""
+        """Do nothing: another node is not asked for the lines at which its rank is."""
 
     def stack(self) -> str:
-        """No lines."""
+        """Empty: they are not known."""
         return ""
 
     def kill(self) -> None:

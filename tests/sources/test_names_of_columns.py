@@ -39,6 +39,11 @@ def test_a_time_is_known_by_its_words(tmp_path, name, unit, seconds):
     assert [row.total_s is None for row in answer.configurations] == [unit != "run"] * 2, "no price of a whole run"
 
 
+def test_a_minimum_is_no_time_in_minutes(tmp_path):
+    with pytest.raises((UsageError, FileError), match="among gpu, min_time"):
+        report(runs(tmp_path, "gpu,min_time", (1, 2)))
+
+
 @pytest.mark.parametrize(
     ("name", "unit"), [("tokens_per_s", "tokens"), ("samples_per_second", "samples"), ("it/s", "it")]
 )
@@ -53,7 +58,7 @@ def test_a_rate_alone_is_a_speed(tmp_path, name, unit):
 )
 def test_the_time_of_a_part_is_not_used_with_a_metric(tmp_path, name, kind):
     answer = report(runs(tmp_path, f"gpu,{name},val_acc", (1, 2), ",0.9")).answer
-    text = f"column {name} was not used: it is {kind}; add the time of the whole run as a column time_s"
+    text = f"Column {name} was not used: it is {kind}; add the time of the whole run as a column time_s"
     assert answer.status.repeats == (text,)
 
 
@@ -82,8 +87,10 @@ def test_runs_of_epochs_are_numbered_for_each_gpu(tmp_path, gpu, seconds):
     path = tmp_path / "epochs.csv"
     path.write_text("\n".join([f"{gpu},run,epoch,{seconds},val_acc,price", *lines]))
     answer = report(path).answer
-    found = [(row.axes["device"], row.completed, row.price_per_hour) for row in answer.configurations]
-    assert (found, answer.metric) == ([("A100", 4, 2), ("H100", 4, 3), ("L4", 4, 1)], "val/accuracy")
+    rows = [(row.axes["device"], row.completed, row.price_per_hour) for row in answer.configurations]
+    assert (rows, answer.metric) == ([("A100", 4, 2), ("H100", 4, 3), ("L4", 4, 1)], "val/accuracy")
+    (guess,) = answer.status.repeats
+    assert guess.startswith(f"Column {seconds} is taken for the seconds of each epoch; name it elapsed_s if")
     path.write_text(path.read_text().replace(",run,", ",trial,"))
     with pytest.raises(
         (UsageError, FileError), match="a trial has one; use the column repeat, or trial names that dif"
