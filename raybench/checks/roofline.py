@@ -22,13 +22,15 @@ from raybench.trial.opening import open_assigned
 from raybench.trial.run import load_data, workload_of
 
 NAME = "roofline"
-VERSION = 3  # version of the measurement; raised when rates or work would be measured differently
+VERSION = 4  # version of the measurement; raised when rates or work would be measured differently
 
-CALLS, SECONDS = 8, 1.0
-"""Calls of each size, and time of more calls of the fastest one. The best call counts, as others may use the host; of a
-device that works behind the host, none before the last two thirds, as under load a GPU lowers its clock."""
+CALLS = 8  # calls of each size
+SECONDS, HOST_SECONDS = 1.0, 0.3
+"""Time of more calls of the fastest size, on a device that works behind the host and on one that is the host. The best
+call counts, as others may use the host; of the former none before the last two thirds, as under load a GPU lowers its
+clock."""
 
-LONG_CALL_SECONDS = 0.05  # time of a call after which no larger size is tried: the launch overhead is negligible in it
+LONG_CALL_SECONDS = 0.01  # time of a call after which no larger size is tried: the launch overhead is negligible in it
 
 PRODUCTS = (512, 1024, 2048, 4096, 8192)
 CONVOLUTIONS = ((32, 64, 16), (32, 64, 32), (64, 128, 32), (128, 256, 32), (256, 256, 56))
@@ -119,7 +121,7 @@ def _highest(
             break
     assert fastest
     rate, work, operation = fastest
-    durations, end = list[float](), time.perf_counter() + SECONDS
+    durations, end = list[float](), time.perf_counter() + (HOST_SECONDS if device.synchronous else SECONDS)
     while len(durations) < 3 or time.perf_counter() < end:
         durations.append(_timed(device, operation))
     lasting = work / min(durations[len(durations) // 3 :])
