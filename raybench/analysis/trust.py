@@ -29,6 +29,7 @@ from raybench.analysis.machines import machine_cautions, session_cautions
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured
 from raybench.analysis.work import seconds_per_unit
+from raybench.core.cell import VERSION_AXIS
 from raybench.core.labels import configuration_label
 from raybench.core.settings import PARAM
 from raybench.core.text import join_words, names_text
@@ -294,4 +295,6 @@ def _other_conditions(rows: Sequence[Configuration], measured: Sequence[Measured
         text = f"{who} from {'its reference' if one else 'their references'} in {names_text(changes)}"
         # Settings of training, and this variable, can change a time by a multiple.
         decides = any(text in settings or text.startswith("OMP_WAIT_POLICY") for text in changes)
-        yield concerning(indices, text, "run all with one value" if decides else "", decides, "other_conditions")
+        is_change = VERSION_AXIS in rows[indices[0]].axes  # of two versions it is part of what is compared
+        remedy = "run all with one value" if decides and not is_change else ""
+        yield concerning(indices, text, remedy, decides, "other_conditions")

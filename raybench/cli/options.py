@@ -21,15 +21,28 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
+
+
+def _one_output(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    if path == Path("-") and (first := context.meta.setdefault(__name__, option.opts[0])) != option.opts[0]:
+        raise click.BadParameter(f"standard output is already for {first}; name a file")
+    return path
+
+
 JSON: Decorator = click.option(
     "--json",
     "data",
     type=OutputFile,
+    callback=_one_output,
     metavar="FILE",
     help="Write the result as JSON; - is the terminal, for that alone.",
 )
 HTML: Decorator = click.option(
-    "--html", type=OutputFile, metavar="FILE", help="Write the report as a single HTML file; - as for --json."
+    "--html",
+    type=OutputFile,
+    callback=_one_output,
+    metavar="FILE",
+    help="Write the report as a single HTML file; - as for --json.",
 )
 
 GRID_FILE: Decorator = click.argument("source", metavar="FILE", type=click.Path(path_type=Path))

@@ -148,7 +148,7 @@ def notes(plan: Plan) -> Iterator[str]:
             f"{f' ({same})' if same else ''}."
         )
     workload = plan.workload
-    if workload.edited and not plan.spec.inputs:
+    if workload.edited and not plan.spec.inputs and not plan.spec.versions:
         text = join_words([*workload.edited], "or")
         yield f"Editing {text} starts new trials; editing other files does so only if `inputs` in a grid file has them."
     cores = max((node.cores for node in plan.nodes), default=0)

@@ -69,7 +69,7 @@ def from_attempts(
         sources: names of the files that the attempts are from.
 
     Raises:
-        UsageError: no configuration has that baseline, or no run counts that unit.
+        UsageError: no configuration has that baseline, no run counts that unit, or no device has one of the prices.
     """
     attempts, warnings, options = list(attempts), list(warnings), options or ReportOptions()
     requested = {cell.cell_id for cell in request.cells}
@@ -77,6 +77,8 @@ def from_attempts(
         from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
 
         request, unused = PriceList.read(Path(options.prices), options.terms).applied(request, attempts)
+        if unused and all(cell.price_per_hour is None for cell in request.cells):
+            raise UsageError(unused)
         warnings += [unused] if unused else []
     counted = [run for run in attempts if run.cell_id in requested]
     if (chosen_unit := options.unit or request.unit) and chosen_unit not in (units := counted_units(counted)):

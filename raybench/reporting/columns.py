@@ -168,10 +168,11 @@ def _of_runs(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
     prices, currency = [run_costs(row)[1] for row in shown], currency_sign(answer)
     times = answer.runs_per_month or 0.0
     run = "training" if any(row.total_is_training for row in shown) else "run"
-    heads = [(f"{currency}/{run}", 1.0)] * (not is_reached(shown) and answer.unit.name != "run")
-    heads += [(f"{currency}/month ({times:,.0f} {run}s)", times)] * bool(times)
+    heads = [(f"{currency}/{run}", 1.0, 7)] * (not is_reached(shown) and answer.unit.name != "run")
+    heads += [(f"{currency}/month ({times:,.0f} {run}s)", times, 1)] * bool(times)  # the user asked for it
     return [
-        Column(head, column_texts([price and price * n for price in prices]), drop=7, right=True) for head, n in heads
+        Column(head, column_texts([price and price * n for price in prices]), drop=drop, right=True)
+        for head, n, drop in heads
     ]
 
 

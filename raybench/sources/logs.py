@@ -20,7 +20,8 @@ TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
 
 _REPEATED = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{12,}|\d{4}-\d\d-\d\d|\d{8,}|events\.out\.tfevents\S*"
-    r"|(?:version|result|seed|run|repeat|rep|trial|try|rank|v|r|s)?[-_=]?\d+(?=$|[-_. ])",
+    r"|(?:(?<![a-z\d])(?:version|result|seed|run|repeat|rep|trial|try|rank|v(?!\d{3})|r|s)?[-_=]?|[-_=])\d+(?=$|[-_. ])"
+    r"|(?<=[a-z]{2})\d{1,2}(?=$|[-_. ])",  # adam1 and adam2, but not l4 and a100
     re.IGNORECASE,
 )
 """Parts of the name of a file that tell repeats apart: ids, dates, numbers, seeds."""

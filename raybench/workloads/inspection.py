@@ -21,6 +21,8 @@ from raybench.datasets.paths import user_cache
 from raybench.errors import WorkloadError
 from raybench.workloads.own_files import digest_of, digests_of
 
+PROGRAM = PACKAGE / "workloads" / "_inspect.py"  # what imports the file
+
 TIME_LIMIT_S = 120.0  # seconds that the import of a file may take; a framework on a cold disk takes up to a minute
 
 
@@ -37,7 +39,7 @@ def inspect_file(file: Path, name: str, pythons: Iterable[Path] = ()) -> Mapping
     Raises:
         WorkloadError: the file cannot be imported; one line with the place in the user's code.
     """
-    key = f"{__version__} {sys.executable} {file}"
+    key = f"{__version__} {digest_of(PROGRAM.read_bytes())} {sys.executable} {file}"
     kept = user_cache() / "inspected" / f"{digest_of(key.encode())}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         content = json.loads(kept.read_text())
@@ -66,10 +68,9 @@ def _run(python: Path, file: Path, name: str) -> dict[str, Any]:
         packages, answer_file = scratch.path / "packages", scratch.path / "answer.json"
         packages.mkdir()
         (packages / PACKAGE.name).symlink_to(PACKAGE)
-        program = str(PACKAGE / "workloads" / "_inspect.py")
         try:
             done = subprocess.run(
-                [str(python), program, str(file), name, str(packages), str(answer_file), str(os.getpid())],
+                [str(python), str(PROGRAM), str(file), name, str(packages), str(answer_file), str(os.getpid())],
                 cwd=file.parent,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

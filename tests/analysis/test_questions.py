@@ -577,7 +577,7 @@ def test_a_lead_that_hangs_on_no_miss_is_said_so():
     answer = grid.answer()
     assert answer.best[0].is_open and answer.best[0].close == {1}
     said = str(best_texts(answer)[0])
-    assert said.startswith("Undecided between tpu and gpu: tpu, first to 94% accuracy in these runs")
+    assert said.startswith("Undecided between tpu and gpu. First to 94% accuracy in these runs: tpu")
     assert said.endswith("Slower, but 5 runs cannot show that tpu never misses the target: gpu.")
 
 

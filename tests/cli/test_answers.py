@@ -62,12 +62,12 @@ def devices(**seconds):
         (
             [rows(4.0, 0.9, device="a", spread=30), rows(4.2, 0.9, device="b", spread=30)],
             "Undecided",
-            "Undecided between a and b: a (the reference), fastest in these runs: ",
+            "Undecided between a and b. Fastest in these runs: a (the reference): ",
         ),
         (
             [*devices(a=40.0), rows(4.0, 0.9, device="b", spread=30), rows(4.2, 0.9, device="c", spread=30)],
             "Undecided",
-            "Undecided between b and c: b, fastest of 3 in these runs: 9.9x as fast as a",
+            "Undecided between b and c. Fastest of 3 in these runs: b: 9.9x as fast as a",
         ),
         (
             [rows(each, 0.9, device=device, repeats=1) for device, each in (("a", 4.0), ("b", 2.0))],
@@ -213,7 +213,7 @@ def test_names_are_not_capitalized(report):
     goal = {"target_metric": "val/accuracy", "target_at_least": 0.89, "epochs": 20}
     speeds = (("dgx1", 10.0), ("v100x8", 12.0), ("tpu_v3_8", 13.0))
     text, _, _ = report(*(rows(s, 0.9, device=d, repeats=5, **goal) for d, s in speeds))
-    assert text.startswith("Undecided between dgx1, v100x8 and tpu_v3_8: dgx1 (the reference), first to 89% accuracy")
+    assert text.startswith("Undecided between dgx1, v100x8 and tpu_v3_8. First to 89% accuracy in these runs: dgx1 (the reference)")
     assert "Slower, but 5 runs cannot show that dgx1 never misses the target: v100x8; tpu_v3_8." in text
     assert "V100x8" not in text and "Dgx1" not in text
 

@@ -178,7 +178,7 @@ def test_caution(caution, text):
 
 @pytest.mark.parametrize(
     ("new", "first"),
-    [([1.0, 1.3, 0.9, 1.2], "Undecided between a.py and b.py: "), ([2.0, 2.01, 2.02, 2.0], "Faster: a.py")],
+    [([1.0, 1.3, 0.9, 1.2], "Undecided between a.py and b.py. "), ([2.0, 2.01, 2.02, 2.0], "Faster: a.py")],
 )
 def test_two_versions_that_noise_may_have_ordered_are_undecided(new, first):
     grid = MadeUpGrid({"version": "a.py"}).add({"version": "a.py"}, [1.1, 1.2, 0.9, 1.0]).add({"version": "b.py"}, new)
