@@ -25,7 +25,7 @@ Examples:
 @click.command("noise", epilog=EPILOG, context_settings={"allow_interspersed_args": True})
 @click.argument("words", metavar="FILE | -- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--runs", type=click.IntRange(3), default=6, show_default=True, help="Number of runs.")
-@opt.options(GridOptions, "where", "set", "address", "results", "rerun")
+@opt.options(GridOptions, "where", "set", "address", "results", "rerun", "retry")
 @opt.JSON
 def command(words: tuple[str, ...], runs: int, options: GridOptions, data: Path | None) -> int:
     """Run one configuration several times, and say what its noise hides.

@@ -204,6 +204,9 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
 
 
 def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
+    if {"steady_s", "epochs_done"} <= columns.keys():
+        text = "a table of raybench's trials, without the times of epochs; write `results.epochs` instead"
+        raise FileError([Problem(str(path), 1, 1, "", text)])
     size = len(next(iter(columns.values())))
     table: dict[str, Sequence[Any]] = {"epoch": [1] * size}
     settings: dict[str, Sequence[Any]] = {}

@@ -88,8 +88,10 @@ class PrintedRun(CommandRun):
         if program and program.code is None and ((self._is_new and now >= self._look_ns) or now >= self._due_ns):
             self._is_new = False
             self._note_cpu(program, now)
+            earlier = len(self._events)
             self._decide(now)
-            if self._events and now >= self._show_ns:
+            # Fewer epochs than before: what an epoch is has changed, often for this moment alone.
+            if len(self._events) >= max(1, earlier) and now >= self._show_ns:
                 self._send({**self._events[-1], "event": events.EPOCH_SEEN})
                 self._show_ns = now + max(round(SHOW_S / NANO), round(SHOW_PART * (now - self._begin_ns)))
             self._look_ns = now + max(round(LOOK_S / NANO), round((time.perf_counter_ns() - now) / LOOK_PART))

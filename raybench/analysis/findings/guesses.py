@@ -26,6 +26,8 @@ from raybench.results.run_table import Run, seconds_in
 
 LEAST_OTHER = 0.02  # least share of an epoch in other sections, such as evaluation, that an answer names
 
+LEAST_CHANGE = math.log1p(0.05)  # least change of a ratio by evaluation that an answer names
+
 FAILURES = (TrialStatus.DIVERGED, TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
 """Ends of runs that the others do not stand for."""
 
@@ -82,7 +84,7 @@ def runs_of_unequal_length(view: View) -> Iterator[Caution]:
 
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
 def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
-    """Evaluation, which no speed contains, differs between sides by more seconds than training."""
+    """Evaluation, which no speed contains, changes the ratio of two times by 5% or more, and more than training."""
     sides = view.measured[index], view.measured[reference]
     if view.answer.budget or not all(side.times for side in sides):
         return
@@ -90,6 +92,8 @@ def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
     seconds, other_s = (math.exp(fmean(sample.value for sample in side.times)) for side in sides)
     if max(shares) >= LEAST_OTHER and abs(seconds * shares[0] - other_s * shares[1]) > abs(seconds - other_s):
         ratio = seconds * (1 + shares[0]) / (other_s * (1 + shares[1]))
+        if abs(math.log(ratio * other_s / seconds)) < LEAST_CHANGE:
+            return
         longer = f"takes {ratio:.2g}x as long" if ratio > 1 else f"is {1 / ratio:.2g}x as fast"
         if 1 / 1.1 < ratio < 1.1:
             longer = f"takes {100 * abs(ratio - 1):.0f}% {'more' if ratio > 1 else 'less'} time"

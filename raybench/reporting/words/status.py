@@ -97,7 +97,10 @@ def certainty_sentences(answer: Answer) -> list[str]:
     more = answer.more_repeats
     if more is None or not answer.status.is_own:
         return []
+    ranks = sorted(answer.configurations[index].rank or 0 for index in more.configurations)
     names = names_text([name_of(answer, index) for index in more.configurations])
+    if len(ranks) > 2 and ranks == [*range(1, len(ranks) + 1)]:  # the answer has listed them
+        names = f"all {len(ranks)}" if len(ranks) == len(answer.ranking) else f"the {len(ranks)} fastest"
     costs = [plural(more.trials, "trial")]
     costs += [seconds_text(more.total_s)] if more.total_s else []
     costs += [money_text(more.total_price, answer.currency)] if more.total_price else []
