@@ -21,7 +21,7 @@ TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
 _REPEATED = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{12,}|\d{4}-\d\d-\d\d|\d{8,}|events\.out\.tfevents\S*"
     r"|(?:(?<![a-z\d])(?:version|result|seed|run|repeat|rep|trial|try|rank|v(?!\d{3})|r|s)?[-_=]?|[-_=])\d+(?=$|[-_. ])"
-    r"|(?<=[a-z]{2})\d{1,2}(?=$|[-_. ])",  # adam1 and adam2, but not l4 and a100
+    r"|(?<=[a-z])\d{1,2}(?=$|[-_. ])",  # adam1 and adam2, but not a100 and h100
     re.IGNORECASE,
 )
 """Parts of the name of a file that tell repeats apart: ids, dates, numbers, seeds."""
@@ -106,7 +106,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     for log, name, axis_values in zip(logs, names, values, strict=True):
         trial = {} if any(map(is_of_trial, log.columns)) else {"trial": name}
         log.values = {**trial, **log.values, **{f"{PARAM}{axis}": value for axis, value in axis_values.items()}}
-        runs += log.table().load(repeats, path.stem)
+        runs += log.table().load(repeats, path.resolve().stem)
     reasons = {"without readable lines of epochs or steps": [*left_out], "with the same content as others": copies}
     messages = [
         f"Left out {plural(len(paths), 'file')} {reason}: {', '.join(map(str, paths[:3]))}{', …' if paths[3:] else ''}"

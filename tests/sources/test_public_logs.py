@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import raybench
-from raybench.errors import FileError, UsageError
+from raybench.errors import FileError, RaybenchError, UsageError
 from raybench.reporting import build
 from raybench.sources import program_log, tensorboard
 
@@ -55,6 +55,18 @@ def test_programs_are_timed_by_their_dates_steps_and_totals(name, step_s, unit):
     assert found.unit.label == unit
     assert first.seconds.value == pytest.approx(step_s, rel=2e-3)
     assert first.seconds.value / second.seconds.value == pytest.approx(2, rel=2e-3)
+
+
+def test_logs_of_this_folder_that_are_named_by_their_gpu(tmp_path, monkeypatch):
+    for name in ("a100_run1", "a100_run2", "h100-1", "h100-2"):
+        lines = "".join(f"step {n}/9 | loss {3 / n:.3f} | dt: {len(name)}00ms\n" for n in range(1, 10))
+        (tmp_path / f"{name}.log").write_text(f"{name}\n{lines}")
+    monkeypatch.chdir(tmp_path)
+    found = answer(".")
+    assert [(c.axes, c.completed) for c in found.configurations] == [
+        ({"params.log": "a100"}, 2),
+        ({"params.log": "h100"}, 2),
+    ]
 
 
 def test_an_axis_can_be_said(tmp_path):
@@ -137,8 +149,8 @@ def test_a_table_of_runs_with_any_columns(tmp_path):
     configurations = answer(path).configurations
     assert configurations[0].axes == {"params.kernel": "a", "params.lr_scale": 1}
     assert answer(path).unit.name == "run"
-    grids = raybench.load(Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "gpu_h200_trials.csv")
-    assert len(grids.trials) > 30, "raybench's own record"
+    with pytest.raises(RaybenchError, match="trials, without the times of epochs; write `results.epochs` instead"):
+        raybench.load(Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "gpu_h200_trials.csv")
 
 
 def test_events_of_tensorboard(tmp_path):
@@ -191,9 +203,6 @@ def test_a_chart_of_weights_and_biases_has_a_run_per_column():
 
 
 def test_measured_columns_of_a_table_are_no_axes(tmp_path):
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "gpu_h200_trials.csv"
-    found = build.from_grid(build.one_grid([str(path)], path, "gpt_which_gpu")).answer
-    assert [c.axes for c in found.configurations] == [{"compile": False}, {"compile": "default"}]
     (tmp_path / "runs.csv").write_text("lr,minutes,val_loss\n0.1,2,3\n0.2,2,3\n0.3,2,3\n")
     assert [c.axes["params.lr"] for c in answer(tmp_path / "runs.csv").configurations] == [0.1, 0.2, 0.3]
 
