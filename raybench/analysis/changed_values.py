@@ -41,9 +41,9 @@ def changed_values(base: Iterable[Run], new: Iterable[Run]) -> Iterator[ChangedV
         for side in sides:
             side.pop("workload.digest", None)  # the files say more
     for name in {**sides[0], **sides[1]}:
-        values = [tuple(sorted(side.get(name, ()))) for side in sides]
+        values = [side.get(name, set()) for side in sides]
         if values[0] != values[1]:
-            yield ChangedValue(name, *values)
+            yield ChangedValue(name, *(tuple(sorted(side)) for side in values))
 
 
 def _values(runs: Sequence[Run]) -> dict[str, set[str]]:
@@ -51,9 +51,11 @@ def _values(runs: Sequence[Run]) -> dict[str, set[str]]:
     values = dict[str, set[str]]()
     sources: list[Mapping[str, Any]] = []
     for run in runs:
+        sources.append({f"host.{name}": run.host.get(name) for name in ("name", "kernel")})
+    # Many runs of a configuration share these maps.
+    for run in {(id(run.versions), id(run.hardware), id(run.runtime_conditions)): run for run in runs}.values():
         waiting = run.runtime_conditions.get("OMP_WAIT_POLICY")
         sources += [run.versions, {"driver": run.hardware.get("driver"), "OMP_WAIT_POLICY": waiting}]
-        sources.append({f"host.{name}": run.host.get(name) for name in ("name", "kernel")})
     for cell in {id(run.cell): run.cell for run in runs}.values():
         pairs = cell.leaves.items()
         sources.append({name: value for name, value in pairs if name != "version" and not name.startswith("compared.")})

@@ -60,7 +60,8 @@ class Matching:
         timed = [cell for cell in self._configurations if cell.times] or self._configurations
         values = {}
         for axis in self.axes if timed else ():
-            axis_values = [value for value in self.axes[axis] if any(_has(cell, {axis: value}) for cell in timed)]
+            texts = {self._texts[cell.index].get(axis) for cell in timed}
+            axis_values = [value for value in self.axes[axis] if format_value(value) in texts]
             if axis_values and axis not in JOB_AXES:
                 values[axis] = min(axis_values) if all(amount(axis, value) for value in axis_values) else axis_values[0]
         if any(_has(cell, values) for cell in timed):

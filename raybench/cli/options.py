@@ -22,7 +22,6 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 OutputFile = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
-
 def _one_output(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
     if path == Path("-") and (first := context.meta.setdefault(__name__, option.opts[0])) != option.opts[0]:
         raise click.BadParameter(f"standard output is already for {first}; name a file")

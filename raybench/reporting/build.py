@@ -26,7 +26,7 @@ from raybench.core.text import is_written, plural
 from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
-from raybench.reporting.report import Report, make_report
+from raybench.reporting.report import Report
 from raybench.reporting.reproduction import after
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
@@ -97,7 +97,7 @@ def from_attempts(
         except UsageError as error:  # no run has the metric, or the limits are damaged
             decision = (str(error),)
         answer = replace(answer, decision=decision)
-    return make_report(answer, counted, now(), request.text, executions, sources)
+    return Report(answer, counted, now(), request.text, executions, sources)
 
 
 def from_grid(grid: GridSource, options: ReportOptions | None = None, everything: bool = False) -> Report:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from raybench.analysis.answer import Answer
@@ -34,68 +35,72 @@ from raybench.workloads.own_files import FILE
 VERSION = 1  # version of the format of `as_json`; it is raised if a field changes its meaning, not for new fields
 
 
+CONTEXT = ("made", "dates", "grid_file", "machines", "versions", "clocks", "method", "provenance", "reproduction")
+"""Attributes of a report that its JSON has besides the answer."""
+
+
 @dataclass(frozen=True)
 class Report:
-    """A grid's report.
+    """A grid's report. What only a page or JSON shows is computed when it is asked for.
 
     Attributes:
         answer: the answer.
+        runs: all that were counted for it.
         made: the time of the report, UTC.
-        dates: the days (UTC) on which the first and the last of its runs began; empty if they are not known.
         grid_file: the text of the grid file; empty if unknown.
-        machines: a line for each kind of device on each host, with its number of runs.
-        versions: versions by program, the most frequent first.
-        clocks: what timed the epochs of its runs, as in `Run.clock`.
-        method: how it was measured and compared, a paragraph.
-        provenance: where its results come from, by kind: sources with digests, machines, versions, commit, command.
+        executions: that made the runs.
+        sources: the names of the files that the runs are from.
         reproduction: the runs of this results folder against imported ones.
     """
 
     answer: Answer
+    runs: Sequence[Run] = ()
     made: str = ""
-    dates: Sequence[str] = ()
     grid_file: str = ""
-    machines: Sequence[str] = ()
-    versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    clocks: Sequence[str] = ()
-    method: str = ""
-    provenance: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    executions: Sequence[Execution] = ()
+    sources: Sequence[str] = ()
     reproduction: Sequence[str] = ()
 
+    @cached_property
+    def _completed(self) -> list[Run]:
+        return [run for run in self.runs if run.status == TrialStatus.COMPLETED]
 
-def make_report(
-    answer: Answer,
-    attempts: Iterable[Run],
-    now: str = "",
-    grid_file: str = "",
-    executions: Sequence[Execution] = (),
-    sources: Sequence[str] = (),
-) -> Report:
-    """Return the report of an answer, with the executions that made its runs, and the names of their sources."""
-    runs = list(attempts)
-    on_hosts = [run for run in runs if run.host]
-    machines = Counter(_machine(run) for run in on_hosts if run.cell.device != CellDevice())
-    versions: dict[str, Counter[str]] = {}
-    for run in runs:
-        for name, version in run.versions.items():
-            if isinstance(version, (str, int, float)) and not name.startswith(FILE):
-                versions.setdefault(str(name), Counter())[str(version)] += 1
-    days = sorted({run.started[:10] for run in runs if run.started})
-    dates = list(dict.fromkeys([*days[:1], *days[-1:]]))
-    on = [f"{machine}: {plural(count, 'run')}" for machine, count in machines.items()]
-    by_program = {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())}
-    completed = [run for run in runs if run.status == TrialStatus.COMPLETED]
-    return Report(
-        answer,
-        now,
-        dates,
-        grid_file,
-        on,
-        by_program,
-        sorted({run.clock or "trial" for run in completed if run.host}),
-        method(answer, completed, dates, by_program),
-        provenance(completed, on, dates, by_program, executions, sources),
-    )
+    @cached_property
+    def dates(self) -> list[str]:
+        """The days (UTC) on which the first and the last of its runs began; empty if they are not known."""
+        days = sorted({run.started[:10] for run in self.runs if run.started})
+        return list(dict.fromkeys([*days[:1], *days[-1:]]))
+
+    @cached_property
+    def machines(self) -> list[str]:
+        """A line for each kind of device on each host, with its number of runs."""
+        on_hosts = (run for run in self.runs if run.host and run.cell.device != CellDevice())
+        return [f"{machine}: {plural(count, 'run')}" for machine, count in Counter(map(_machine, on_hosts)).items()]
+
+    @cached_property
+    def versions(self) -> dict[str, list[str]]:
+        """Versions by program, the most frequent first."""
+        versions: dict[str, Counter[str]] = {}
+        for run in self.runs:
+            for name, version in run.versions.items():
+                if isinstance(version, (str, int, float)) and not name.startswith(FILE):
+                    versions.setdefault(str(name), Counter())[str(version)] += 1
+        return {name: [version for version, _ in counts.most_common()] for name, counts in sorted(versions.items())}
+
+    @property
+    def clocks(self) -> list[str]:
+        """What timed the epochs of its runs, as in `Run.clock`."""
+        return sorted({run.clock or "trial" for run in self._completed if run.host})
+
+    @property
+    def method(self) -> str:
+        """How it was measured and compared, a paragraph."""
+        return method(self.answer, self._completed, self.dates, self.versions)
+
+    @cached_property
+    def provenance(self) -> dict[str, list[str]]:
+        """Where its results come from, by kind: sources with digests, machines, versions, commit, command."""
+        return provenance(self._completed, self.machines, self.dates, self.versions, self.executions, self.sources)
 
 
 def _machine(run: Run) -> str:
@@ -131,7 +136,7 @@ def as_json(report: Report) -> str:
         "cautions": [caution_text(caution) for caution in answer.trust.cautions],
         "failures": failure_sentences(answer),
     }
-    context = {entry.name: getattr(report, entry.name) for entry in fields(report) if entry.name != "answer"}
+    context = {name: getattr(report, name) for name in CONTEXT}
     return json_text({"version": VERSION, **_plain(answer), "sentences": sentences, **context})
 
 

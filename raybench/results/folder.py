@@ -82,16 +82,17 @@ def event_files(grid: Path, kind: str) -> Iterator[Path]:
     So are hidden files, which other programs make when they copy, such as `._NAME` of macOS.
     """
     for folder in _entries(grid / kind, folders=True):
-        yield from (path for path in _entries(folder) if path.suffix == ".jsonl")
+        yield from (Path(path) for path in _entries(folder) if path.endswith(".jsonl"))
 
 
 def execution_files(grid: Path) -> Iterator[Path]:
     """The files of the executions, the first one first."""
-    return (path for path in _entries(grid / EXECUTIONS) if path.suffix == ".json")
+    return (Path(path) for path in _entries(grid / EXECUTIONS) if path.endswith(".json"))
 
 
-def _entries(folder: Path, folders: bool = False) -> list[Path]:
-    if folder.is_symlink() or not folder.is_dir():
+def _entries(folder: Path | str, folders: bool = False) -> list[str]:
+    """Return the paths of files or folders in a folder, as texts: a grid may have ten thousand."""
+    if Path(folder).is_symlink() or not Path(folder).is_dir():
         return []
     with os.scandir(folder) as entries:
         chosen = [
@@ -100,7 +101,7 @@ def _entries(folder: Path, folders: bool = False) -> list[Path]:
             if (entry.is_dir(follow_symlinks=False) if folders else entry.is_file(follow_symlinks=False))
             and not entry.name.startswith(".")
         ]
-    return [Path(path) for path in sorted(chosen)]
+    return sorted(chosen)
 
 
 def json_object(text: bytes) -> dict[str, Any] | None:

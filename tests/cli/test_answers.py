@@ -213,7 +213,9 @@ def test_names_are_not_capitalized(report):
     goal = {"target_metric": "val/accuracy", "target_at_least": 0.89, "epochs": 20}
     speeds = (("dgx1", 10.0), ("v100x8", 12.0), ("tpu_v3_8", 13.0))
     text, _, _ = report(*(rows(s, 0.9, device=d, repeats=5, **goal) for d, s in speeds))
-    assert text.startswith("Undecided between dgx1, v100x8 and tpu_v3_8. First to 89% accuracy in these runs: dgx1 (the reference)")
+    assert text.startswith(
+        "Undecided between dgx1, v100x8 and tpu_v3_8. First to 89% accuracy in these runs: dgx1 (the reference)"
+    )
     assert "Slower, but 5 runs cannot show that dgx1 never misses the target: v100x8; tpu_v3_8." in text
     assert "V100x8" not in text and "Dgx1" not in text
 

@@ -12,7 +12,7 @@ from support.answers import ANSWERS, busy_host, quick_start, three_axes
 
 from raybench.analysis.answer import Answer
 from raybench.reporting.page import overview, page
-from raybench.reporting.report import make_report
+from raybench.reporting.report import Report
 from raybench.reporting.words.best import best_texts
 from raybench.reporting.words.status import caution_text, failure_sentences, status_sentences, trust_sentence
 
@@ -52,7 +52,7 @@ class Outline(HTMLParser):
 
 
 def html_of(answer: Answer) -> str:
-    return page(make_report(answer, [], "2026-01-01T00:00:00Z", "name: a grid\n"))
+    return page(Report(answer, [], "2026-01-01T00:00:00Z", "name: a grid\n"))
 
 
 @pytest.mark.parametrize("name", ANSWERS)

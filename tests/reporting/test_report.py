@@ -8,7 +8,7 @@ from support.made_up_runs import MadeUpGrid
 
 from raybench.core.cell import Cell
 from raybench.reporting import build, frames
-from raybench.reporting.report import VERSION, as_json, make_report
+from raybench.reporting.report import VERSION, Report, as_json
 from raybench.results.run_table import Run
 
 
@@ -22,7 +22,7 @@ def grid() -> MadeUpGrid:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_json_has_the_answer_and_its_sentences(name):
-    data = json.loads(as_json(make_report(ANSWERS[name](), [])), parse_constant=pytest.fail)
+    data = json.loads(as_json(Report(ANSWERS[name](), [])), parse_constant=pytest.fail)
     answer = ANSWERS[name]()
     assert data["version"] == VERSION and data["grid"] == answer.grid
     assert len(data["configurations"]) == len(answer.configurations) and data["sentences"]["best"]
@@ -33,7 +33,7 @@ def test_json_has_the_answer_and_its_sentences(name):
 def test_machines_and_versions_are_counted():
     cell = Cell.from_json({"device": {"kind": "gpu", "model": "H100", "count": 2}, "framework": "torch"})
     runs = [Run(trial=f"c-r{n}", cell=cell, host={"name": "a"}, versions={"torch": "2.13"}) for n in range(3)]
-    report = make_report(three_axes(), runs)
+    report = Report(three_axes(), runs)
     assert report.machines == ["a: 2 x H100, torch: 3 runs"]
     assert report.versions == {"torch": ["2.13"]}
 

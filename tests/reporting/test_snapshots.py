@@ -5,7 +5,7 @@ import json
 import pytest
 from support.answers import ANSWERS, devices_with_target, three_axes
 
-from raybench.reporting.report import as_json, make_report
+from raybench.reporting.report import Report, as_json
 from raybench.reporting.text import report_text
 
 WIDTHS = (60, 80, 120)
@@ -24,5 +24,5 @@ def test_text_in_full(snapshot):
 
 
 def test_json(snapshot):
-    report = make_report(three_axes(), [], "2026-01-01T00:00:00Z", "name: three\n")
+    report = Report(three_axes(), [], "2026-01-01T00:00:00Z", "name: three\n")
     assert json.loads(as_json(report)) == snapshot

@@ -8,14 +8,12 @@ unlikely by chance and large enough to matter.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import fmean, median
 from typing import NamedTuple
 
-import numpy as np
-
-from raybench.analysis.intervals import explained, quantile
+from raybench.analysis.intervals import quantile
 
 ALPHA = 1e-3  # significance level over all splits: in times without a change, one run in a thousand has a false alarm
 MATTERS = 0.02  # least excess of the whole series over its later pace that affects comparisons
@@ -42,30 +40,32 @@ def slow_start(seconds: Sequence[float]) -> SlowStart | None:
 
     The test is Student's t on the logs before and after each split, with Bonferroni's correction.
     """
-    return _slow_start(array("d", seconds).tobytes())
+    return _slow_start(tuple(seconds))
 
 
 @lru_cache(2**15)  # a report asks three times for each run: for its warm-up, its pace and the halves of its training
-def _slow_start(seconds: bytes) -> SlowStart | None:
-    values = np.frombuffer(seconds)
-    size = -(-len(values) // BATCHES) or 1
-    starts = np.arange(0, len(values), size)
-    means = np.add.reduceat(values, starts) / np.minimum(size, len(values) - starts) if len(values) else values
-    logs = np.log(means[means > 0])
+def _slow_start(seconds: tuple[float, ...]) -> SlowStart | None:
+    size = -(-len(seconds) // BATCHES) or 1
+    means = [fmean(seconds[start : start + size]) for start in range(0, len(seconds), size)] if size > 1 else seconds
+    logs = [math.log(mean) for mean in means if mean > 0]
     count = len(logs)
     if count < 3:
         return None
-    squares = explained(logs)
+    middle = fmean(logs)
+    total, fallen, split, explained = sum((value - middle) ** 2 for value in logs), 0.0, 0, 0.0
+    for before, value in enumerate(logs[:-2], 1):  # a split has two times after it
+        fallen += value - middle
+        squares = count * fallen**2 / (before * (count - before)) if fallen > 0 else 0.0
+        if squares > explained:
+            split, explained = before, squares
+    if not split:
+        return None
+    after = fmean(logs[split:])
+    difference, excess = fmean(logs[:split]) - after, fmean(map(math.exp, logs)) / math.exp(after) - 1
     # Times that are equal to the last digit only have the variance of rounding.
-    spread = np.maximum(count * logs.var() - squares, 1e-12)
-    falls = np.cumsum(logs - logs.mean())[:-1] > 0
-    t = np.where(falls, np.sqrt((count - 2) * squares / spread), 0.0)[:-1]  # of a split with two times after it
-    best = int(t.argmax())
-    split, after = best + 1, float(logs[best + 1 :].mean())
-    difference = float(logs[:split].mean()) - after
-    excess = float(np.exp(logs).mean() / math.exp(after)) - 1
-    if t[best] < quantile(count - 2, 1 - ALPHA / (count - 2)) or excess < MATTERS:
+    t = math.sqrt((count - 2) * explained / max(total - explained, 1e-12))
+    if t < quantile(count - 2, 1 - ALPHA / (count - 2)) or excess < MATTERS:
         return None
     # A slow stretch later in the series, whatever its cause, is not a slow start.
-    is_start = float(np.median(logs[: -(-split // 2)])) - after > difference / 2
+    is_start = median(logs[: -(-split // 2)]) - after > difference / 2
     return SlowStart(split / count, math.exp(difference), excess) if is_start else None

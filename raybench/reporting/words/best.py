@@ -109,7 +109,9 @@ def _text(answer: Answer, best: Best, is_first: bool) -> BestText:
         about = "" if is_first or not rivals else f" in {quantity}"
         head = f"{_verdict(answer, best)}{place}{about}{f' between {sides}.' if rivals else ':'}"
         chance = "" if best.verdict is Verdict.ONE_RUN else " in these runs"
-        text = f"{role[:1].upper()}{role[1:]}{chance}: {named}: {text}" if rivals else f"{named}, {role}{chance}: {text}"
+        text = (
+            f"{role[:1].upper()}{role[1:]}{chance}: {named}: {text}" if rivals else f"{named}, {role}{chance}: {text}"
+        )
     rest = [f"Not compared, because epochs are too short to be timed: {names_text(untimed)}."] if untimed else []
     if ties := [names[index] for index in best.indistinguishable if index not in rivals]:
         rest.append(f"Not distinguishable from it in {quantity}: {names_text(ties)}.")
