@@ -84,7 +84,7 @@ def runs_of_unequal_length(view: View) -> Iterator[Caution]:
 
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
 def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
-    """Evaluation, which no speed contains, changes the ratio of two times by 5% or more, and more than training."""
+    """Evaluation, which no speed contains, changes the ratio of two times by 5% or more."""
     sides = view.measured[index], view.measured[reference]
     if view.answer.budget or not all(side.times for side in sides):
         return
