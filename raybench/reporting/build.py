@@ -69,17 +69,17 @@ def from_attempts(
         sources: names of the files that the attempts are from.
 
     Raises:
-        UsageError: no configuration has that baseline, no run counts that unit, or no device has one of the prices.
+        UsageError: no configuration has that baseline, or no run counts that unit.
     """
     attempts, warnings, options = list(attempts), list(warnings), options or ReportOptions()
+    unused, are_prices = "", True
     requested = {cell.cell_id for cell in request.cells}
     if options.prices:
         from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
 
         request, unused = PriceList.read(Path(options.prices), options.terms).applied(request, attempts)
-        if unused and all(cell.price_per_hour is None for cell in request.cells):
-            raise UsageError(unused)
-        warnings += [unused] if unused else []
+        are_prices = any(cell.price_per_hour is not None for cell in request.cells)
+        warnings += [unused] if unused and are_prices else []
     counted = [run for run in attempts if run.cell_id in requested]
     if (chosen_unit := options.unit or request.unit) and chosen_unit not in (units := counted_units(counted)):
         hint = nearest(chosen_unit, units) if units else "the trials count nothing"
@@ -91,6 +91,8 @@ def from_attempts(
     request = replace(request, unit=chosen_unit, higher_is_better=directions)
     analyzed = Grid(attempts, request, _values(request, _baseline_in(options.baseline)) or None)
     answer = analyzed.answer(warnings, _weights(options.weights))
+    if not are_prices:  # nothing of what the user asked for is shown
+        answer = replace(answer, status=replace(answer.status, repeats=(*answer.status.repeats, unused)))
     if request.limits:
         try:
             decision = tuple(sentences(compare(analyzed, Limits.from_json(request.limits))))

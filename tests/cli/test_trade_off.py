@@ -328,7 +328,12 @@ gtx_1080_ti,0.25,vast.ai,2020-06-01
         # 8.33 ms x $1.46/h = $3.38 and 4.26 ms x $4.50/h = $5.32 for a million images
         ("resunet", [], "Undecided on resunet_v1: p100, batch 128, cheapest of 5: $3.38"),
         ("tpu_tutorial", [], f"{ONE} tpu (the reference), fastest and cheapest: 19x as fast as t4"),
-        ("resnet63", [], "Faster: gtx_1080, fastest of 3: 159x as fast as mac_mini"),
+        (
+            "resnet63",
+            [],
+            "Prices of prices.csv match no device here: vcpu_16, k80, t4, p100, 2 more; did you mean gtx_1080? "
+            "Faster: gtx_1080, fastest of 3: 159x as fast as mac_mini",
+        ),
     ],
 )
 def test_decisions_on_published_comparisons(raybench, tmp_path, name, options, first):

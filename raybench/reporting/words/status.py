@@ -47,7 +47,7 @@ def status_sentences(answer: Answer, running: str = "") -> list[str]:
         goes_on = status.is_stopped and not status.endings.get(TrialStatus.FAILED)
         again = " Run the same command again to continue." if status.is_own else ""
         sentences.append(f"Not finished: {counts}.{again}" if goes_on else f"Incomplete: {counts}.")
-    sentences += [f"{text}." for text in status.repeats]
+    sentences += [text if text.endswith("?") else f"{text}." for text in status.repeats]
     if running or is_smoke(answer.grid):
         pass  # the target may be reached later
     elif answer.means and not any(mean.is_reached for mean in answer.means):
