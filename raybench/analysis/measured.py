@@ -308,7 +308,7 @@ class _Measurement:
                 if math.isfinite(value):
                     # Sums of 32-bit numbers differ by the order of their terms.
                     rounded = float(f"{value:.{FLOAT32_DIGITS}g}")
-                    qualities.setdefault(name, []).append(self._sample(run, rounded))
+                    qualities.setdefault(name, []).append(self._quality(run, rounded))
         constant = {
             name
             for name, samples in qualities.items()
@@ -369,6 +369,16 @@ class _Measurement:
     def _sample(self, run: Run, value: float = 0.0) -> Sample:
         """Return a number of a run with its repeat, machine and time."""
         return Sample(run.repeat, value, run.machine_name, *run.span, self._stopping)
+
+    def _quality(self, run: Run, value: float) -> Sample:
+        """Return the same of a metric.
+
+        A quality has no drift that the repeats of two sides would share. Of a race, in which few are common, all count.
+        """
+        sample = self._sample(run, value)
+        if self._stopping is None or not self._stopping.is_race:
+            return sample
+        return replace(sample, started=None, ended=None, stopping=replace(self._stopping, is_common=False))
 
     def _try(self, run: Run) -> Try | None:
         """Return a run's try to reach the target; None if it failed, which says nothing about it."""

@@ -104,6 +104,19 @@ def test_what_loses_too_much_leaves_and_makes_nothing_else_leave(drawn):
     assert "slower 40 (shown to be slower than slower 1)" in " ".join(notes(outcome))
 
 
+def test_quality_is_compared_by_all_runs_of_each_side(drawn):
+    def accuracies(job):  # the two fastest learn much less, and not the same in each run
+        is_fast = job.cell.params["slower"] < 2
+        return [random.Random(job.trial).gauss(0.3 if is_fast else 0.9, 0.1 if is_fast else 0.001)] * 2
+
+    outcome, _ = drawn(accuracies=accuracies)
+    first, *_, last = outcome.report.answer.configurations
+    assert (first.completed > 5, last.completed) == (True, 3)
+    difference = last.quality_difference
+    assert difference.value == pytest.approx(last.quality.value - first.quality.value), "as the table shows them"
+    assert difference.low > 0.2 and not difference.paired
+
+
 def test_race_to_a_target_is_by_the_time_to_it(drawn):
     def accuracies(job):  # those that are slower by 30% and more need half of the epochs
         return [0.95 if number > (20 if job.cell.params["slower"] >= 30 else 40) else 0.5 for number in range(50)]
