@@ -48,7 +48,10 @@ class Unit:
         if self.amount == 1:
             return self.name
         words = {10**6: "million", 10**9: "billion", 10**12: "trillion"}
-        return f"{words.get(self.amount, f'{self.amount:,}')} {self.name}{'' if self.has_rate else 's'}"
+        amount = words.get(self.amount, f"{self.amount:,}")
+        if self.name[:1].isdigit():
+            return f"{amount} times {self.name}"
+        return f"{amount} {self.name}{'' if self.has_rate else 's'}"
 
 
 @dataclass(frozen=True)

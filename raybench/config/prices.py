@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Self
 
 from raybench.core.cell import CellDevice
+from raybench.core.labels import named_value
 from raybench.core.origin import Origin
-from raybench.core.text import names_text
+from raybench.core.text import format_value, names_text
 from raybench.devices import hosted
 from raybench.errors import FileError, Problem, UsageError, close, near_file, nearest
 from raybench.results.grid_request import GridRequest
@@ -141,22 +142,29 @@ class PriceList:
 
         If the file has none, it is that of the grid, unless that is in a different currency.
         """
-        by_name = {listed.casefold(): prices for listed, prices in self.prices.items()}
         for text in (name, device.model, device.kind):
-            if isinstance(text, str) and text.casefold() in by_name:
+            if isinstance(text, str) and (listed := self._of(text)):
                 is_kind = text == device.kind and not hosted(text)
-                price = min((one.of_all(device) for one in by_name[text.casefold()]), key=lambda one: one.per_hour)
+                price = min((one.of_all(device) for one in listed), key=lambda one: one.per_hour)
                 return replace(price, origin=Origin.ASSUMED) if is_kind else price
         return None if self.currency and self.currency != currency else of_grid
 
-    def applied(self, request: GridRequest, attempts: Iterable[Run]) -> tuple[GridRequest, str]:
-        """Return a request with these prices, and a note on those that match no device of it."""
+    def applied(self, request: GridRequest, attempts: Iterable[Run]) -> tuple[GridRequest, str, bool]:
+        """Return a request with these prices, a note on those that match no device of it, and whether any does.
+
+        A price may also have the name of what is compared, as a log tells no device: `h100` or `log h100`.
+        """
         runs = {run.cell_id: run for run in attempts if run.cell}
         cells, devices = [], []
         for cell in request.cells:
             run = runs.get(cell.cell_id)
             name = run.profile if run and run.profile else cell.axes.get("device")
-            devices.append((name, run.cell.device if run else cell.content.device))
+            device = run.cell.device if run else cell.content.device
+            compared = [
+                text for axis, value in cell.axes.items() for text in (named_value(axis, value), format_value(value))
+            ]
+            name = name or next((text for text in compared if self._of(text)), compared[-1] if compared else None)
+            devices.append((name, device))
             of_grid = (
                 None
                 if cell.price_per_hour is None
@@ -168,7 +176,10 @@ class PriceList:
             )
             cells.append(replace(cell, price_per_hour=per_hour, price_source=source, price_origin=origin))
         currency = self.currency or request.currency
-        return replace(request, cells=cells, currency=currency), self.unused(devices)
+        is_used = any(
+            self._of(text) for name, one in devices for text in (name, one.model, one.kind) if isinstance(text, str)
+        )
+        return replace(request, cells=cells, currency=currency), self.unused(devices), is_used
 
     def unused(self, devices: Iterable[tuple[str | None, CellDevice]]) -> str:
         """Return a note on the prices that match none of the devices, each with its name; empty if all do."""
@@ -179,5 +190,9 @@ class PriceList:
         if not names:
             return ""
         hint = next((hint for name in names if (hint := close(name, dict.fromkeys(names_here)))), "")
-        text = f"Prices of {self.path.name} match no device here: {names_text(names, separator=', ')}"
-        return f"{text}; {hint}" if hint else text
+        hint = hint or f"here are {names_text(list(dict.fromkeys(names_here)), separator=', ')}"
+        return f"Prices of {self.path.name} match no device here: {names_text(names, separator=', ')}; {hint}"
+
+    def _of(self, text: str) -> Sequence[Price]:
+        """Return the prices under a name."""
+        return next((prices for listed, prices in self.prices.items() if listed.casefold() == text.casefold()), ())

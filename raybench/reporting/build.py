@@ -77,8 +77,7 @@ def from_attempts(
     if options.prices:
         from raybench.config.prices import PriceList  # with all of the grid file, which takes a quarter of a second
 
-        request, unused = PriceList.read(Path(options.prices), options.terms).applied(request, attempts)
-        are_prices = any(cell.price_per_hour is not None for cell in request.cells)
+        request, unused, are_prices = PriceList.read(Path(options.prices), options.terms).applied(request, attempts)
         warnings += [unused] if unused and are_prices else []
     counted = [run for run in attempts if run.cell_id in requested]
     if (chosen_unit := options.unit or request.unit) and chosen_unit not in (units := counted_units(counted)):

@@ -67,9 +67,11 @@ _OF_EPOCHS = {
 }
 """Further ones in a CSV of epochs."""
 _HOURLY = re.compile(
-    r"(?:price|cost|usd|dollars?)_?(?:usd_?)?(?:per_|/)h(?:r|our)?|hourly_(?:price|cost|rate)(?:_usd)?|(?:price|cost)_h",
+    r"(?=.*(?:price|cost|usd|dollar|\$))(?:(?:price|cost|rate)_?)?(?:(?:usd|dollars?|\$)_?)?(?:_?per_|/)?h(?:(?:ou)?r)?"
+    r"|hourly_(?:price|cost|rate)(?:_usd|_\$)?",
     re.IGNORECASE,
 )
+"""Names of a price per hour, after signs have become `_`: `$/hr`, `price_usd_per_hour`."""
 
 
 def load_csv(path: Path, repeats: Repeats | None = None) -> list[Run]:
@@ -97,7 +99,8 @@ def load_csv(path: Path, repeats: Repeats | None = None) -> list[Run]:
 
 def alias(name: str) -> str:
     """Return raybench's name of a column."""
-    return "price_per_hour" if _HOURLY.fullmatch(name) else ALIASES.get(name, name)
+    is_hourly = _HOURLY.fullmatch(re.sub(r"[^\w$/]+", "_", name).strip("_"))
+    return "price_per_hour" if is_hourly else ALIASES.get(name, name)
 
 
 def is_of_others(names: Sequence[str]) -> bool:

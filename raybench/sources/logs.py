@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from statistics import median
 
 from raybench.core.settings import PARAM
 from raybench.core.text import plural
@@ -17,6 +18,8 @@ from raybench.sources.rows import Log, NoLog, Repeats, is_of_trial
 
 TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
 """Endings of the names of files that a program's output is kept in."""
+
+UNEQUAL_WORK = 1.1  # ratio of the work of two logs' steps above which they are not compared as equal
 
 _REPEATED = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{12,}|\d{4}-\d\d-\d\d|\d{8,}|events\.out\.tfevents\S*"
@@ -98,6 +101,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
                 left_out[file] = error
     if not logs:
         raise next(iter(left_out.values())) if left_out else UsageError(f"{path}: no log in it")
+    _count_unequal_work(logs)
     names = [str(log.values.get("trial") or _name(log.path, path)) for log in logs]
     values = (
         [_said(log, name, axes) for log, name in zip(logs, names, strict=True)] if axes else _differences(logs, names)
@@ -115,6 +119,18 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     ]
     runs[0] = replace(runs[0], warnings=[*runs[0].warnings, *messages])
     return runs
+
+
+def _count_unequal_work(logs: Sequence[Log]) -> None:
+    """Count what the programs printed per second, such as tokens, if a step of one log has more of it than of another.
+
+    Otherwise steps are compared: such rates are rounded, or means over several steps.
+    """
+    for unit in set.intersection(*({*log.amounts} for log in logs)):
+        sizes = [median(log.amounts[unit]) for log in logs]
+        if min(sizes) > 0 and max(sizes) > UNEQUAL_WORK * min(sizes):
+            for log in logs:
+                log.columns = {**log.columns, unit: log.amounts[unit]}
 
 
 def _digest(log: Path) -> bytes:

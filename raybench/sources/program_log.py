@@ -16,6 +16,7 @@ from raybench.core.ledger import NANO
 from raybench.errors import Problem
 from raybench.output.epochs import Course, Output, State
 from raybench.output.transcript import Transcript
+from raybench.results.epoch import UNITS
 from raybench.results.output_clock import OutputClock
 from raybench.sources.rows import Log, NoLog
 
@@ -27,6 +28,9 @@ _STEP = re.compile(rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NU
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d+))?")
 _COUNT = re.compile(r"(?:^|\W)(?:step|iter(?:ation)?)\W*(\d+)", re.IGNORECASE)
 _LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
+_RATE = re.compile(r"speed/(\w+)_per_s")  # the name of a rate in the output of a program
+_OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
+"""Rates of one of several devices; torchtitan's `tps` is one."""
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
 
@@ -64,9 +68,16 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock
     columns["epoch"] = list(range(1, len(course.epochs) + 1))
     if rest:
         columns["partial"] = [epoch is rest for epoch in course.epochs]
+    seconds = list(_seconds(course, is_training_alone=kind is not _DATE)) if kind else []
     if kind is not None:
-        columns["train_s"] = list(_seconds(course, is_training_alone=kind is not _DATE))
-    return Log(path, columns, text, output_clock=output.clock if output.clock.pattern else None), output.clock
+        columns["train_s"] = [*seconds]
+    amounts: dict[str, list[float]] = {}
+    for name in names if kind and not _OF_A_DEVICE.search(text) else ():
+        rates = [epoch.metrics.get(name, 0.0) for epoch in course.epochs]
+        if (match := _RATE.fullmatch(name)) and all(rates):
+            amounts[f"{UNITS}{match[1]}"] = [rate * s for rate, s in zip(rates, seconds, strict=True)]
+    clock = output.clock if output.clock.pattern else None
+    return Log(path, columns, text, output_clock=clock, amounts=amounts), output.clock
 
 
 def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:

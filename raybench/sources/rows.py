@@ -64,6 +64,7 @@ class Log:
         clock: of its runs.
         warning: about all of them.
         output_clock: what an epoch is, if it is not a pass over the data.
+        amounts: what its epochs counted by the rates that it printed, such as `units/tokens`.
     """
 
     path: Path
@@ -74,6 +75,7 @@ class Log:
     clock: str = ""
     warning: str = ""
     output_clock: OutputClock | None = None
+    amounts: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Return whether it has a column."""

@@ -31,9 +31,14 @@ _SECONDS = {
 }
 _CLOCKS = {"time", "duration", "runtime", "elapsed", "wallclock"}
 _PARTS = {"epoch": "epoch", "step": "step", "steps": "step", "iter": "step", "iteration": "step", "it": "step"}
-_OF_TIME = {*_CLOCKS, *_PARTS, "train", "training", "wall", "total", "run", "epochs", "per", "in"}
+_OF_TIME = {
+    *(*_CLOCKS, *_PARTS, "train", "training", "wall", "total", "run", "epochs", "per", "in", "to"),
+    *("avg", "average", "mean"),
+}
+_REPEATS = ("rep", "run", "run_id", "run_number", "replicate", "repetition", "trial")
+"""Names of a column that, with whole numbers that occur again, is that of the repeat."""
 _RATE = re.compile(r"(?:train_)?(?!time)(\w+?)(?:_per_s(?:ec(?:ond)?)?|/s(?:ec)?)|\w*throughput\w*", re.IGNORECASE)
-_MONEY = re.compile(r"(?:.*_)?(?:cost|price|usd|dollars?)(?:_.*)?", re.IGNORECASE)
+_MONEY = re.compile(r"(?:.*[_ ])?(?:cost|price|usd|dollars?)(?:[_ ].*)?|.*\$.*", re.IGNORECASE)
 _NO_SETTING = re.compile(r"_.*|(?!params\.|settings\.)\w+\..*")
 STATES = ("state", "status")  # columns that say how a run ended
 _WORDS: Mapping[str, str] = {
@@ -58,6 +63,9 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
         FileError: no column is a time or a metric.
     """
     columns = {name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)}
+    repeats = [name for name in columns if name.lower() in _REPEATS]
+    if repeats and "repeat" not in columns and "epoch" not in columns and _are_repeats(columns[repeats[0]]):
+        columns = {"repeat" if name == repeats[0] else name: column for name, column in columns.items()}
     if not texts:
         raise FileError([Problem(str(file.path), 1, 1, "", "no run in it")])
     _check_numbers(file, columns)
@@ -120,6 +128,11 @@ def read_runs(path: Path) -> Log:
     )
 
 
+def _are_repeats(texts: Sequence[str]) -> bool:
+    """Return whether texts are whole numbers, of which some occur again."""
+    return all(map(str.isdecimal, texts)) and len({*texts}) < len(texts)
+
+
 def _numbers(texts: Sequence[str]) -> list[float | None] | None:
     """Return the numbers of a column, None for what is missing; None if it has texts, or nothing."""
     try:
@@ -129,11 +142,21 @@ def _numbers(texts: Sequence[str]) -> list[float | None] | None:
     return numbers if any(number is not None for number in numbers) else None
 
 
+def _words_of(name: str) -> list[str]:
+    return [word for word in re.split(r"[^a-z0-9]+", name.lower().replace("wall_clock", "wallclock")) if word]
+
+
+def _unit(name: str) -> str:
+    """Return the unit of time at an end of a name; empty without one."""
+    words = _words_of(name)
+    if words and words[0] in _SECONDS and (words[1:2] == ["per"] or len(words[0]) > 3):  # min_time is a minimum
+        return words[0]
+    return words[-1] if words and words[-1] in _SECONDS else ""
+
+
 def _time(name: str) -> tuple[float, str] | None:
     """Return the seconds of a time's unit and what takes it, such as `run` or `step`; None if a name is no time."""
-    words = [word for word in re.split(r"[^a-z0-9]+", name.lower().replace("wall_clock", "wallclock")) if word]
-    is_first = words[:1] and (words[0] in _SECONDS) and (words[1:2] == ["per"] or len(words[0]) > 3)
-    unit = words[0] if is_first else words[-1] if words and words[-1] in _SECONDS else ""  # min_time is a minimum
+    words, unit = _words_of(name), _unit(name)
     is_said = not _CLOCKS.isdisjoint(words) or (unit and (len(words) > 1 or len(unit) > 3 or unit == "s"))
     if not is_said or not _OF_TIME.issuperset({*words} - {unit}):
         return None
@@ -211,6 +234,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     table: dict[str, Sequence[Any]] = {"epoch": [1] * size}
     settings: dict[str, Sequence[Any]] = {}
     times: list[tuple[int, str, float, str]] = []
+    unused: list[str] = []
     for written, texts in columns.items():
         name, numbers = alias(written), _numbers(texts)
         metric, rate = _metric(name), _RATE.fullmatch(name)
@@ -228,9 +252,9 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
             continue
         elif metric and numbers:
             table.setdefault(metric, numbers)
-        elif (name in OF_TRIALS or name not in _COMPUTED) and not (
-            _NO_SETTING.fullmatch(name) or (numbers and _MONEY.fullmatch(name)) or not any(texts)
-        ):
+        elif numbers and _MONEY.fullmatch(name):
+            unused.append(written)
+        elif (name in OF_TRIALS or name not in _COMPUTED) and not (_NO_SETTING.fullmatch(name) or not any(texts)):
             settings[name.removeprefix(PARAM)] = as_parameters(texts)
     has_metric = any("/" in name for name in table)
     order, written, factor, unit = min(times, key=lambda time: time[0], default=(4, "", 0.0, ""))
@@ -251,11 +275,24 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
         name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order", "price_per_hour"} for name in table
     )
     table |= repeated or ({} if is_told else dict([*varied.items()][:1]))
+    if "price" in columns and "price_per_hour" in table:
+        settings_of = [column for name, column in table.items() if name == "device" or name.startswith(PARAM)]
+        prices: dict[tuple[Any, ...], set[float]] = {}
+        for *values, price in zip(*settings_of, table["price_per_hour"], strict=True):
+            prices.setdefault(tuple(values), set()).add(price)
+        if any(len(different) > 1 for different in prices.values()):
+            text = "differs between runs of the same: name it price_per_hour, or cost if it is of a run"
+            raise FileError([Problem(str(path), 1, 1 + [*columns].index("price"), "price", text)])
     if "trial" not in table:
         numbers_of = count(1)
         table["trial"] = [f"{path.stem}:{next(numbers_of)}" for _ in range(size)]
     rows = Table(path, {n: c for n, c in table.items() if n in ("trial", "epoch") or any(v is not None for v in c)})
-    rows.warning, rows.output_clock = warning, OutputClock(label=unit) if order > 1 and unit and not warning else None
+    rows.output_clock = OutputClock(label=unit) if order > 1 and unit and not warning else None
+    if written and not warning and not _unit(written) and order < 3:
+        warning = f"Column {written} was taken for seconds; write its unit, such as {written}_h"
+    if unused and not warning:
+        warning = f"Column {unused[0]} was not used: the price of an hour is read, as price_per_hour"
+    rows.warning = warning
     return rows
 
 

@@ -124,7 +124,7 @@ def test_tokens_and_prices(raybench, tmp_path):
     text = raybench("report", "mine.csv", "--prices", "new.csv", "--full").out
     assert "500,000 tokens/s" in text and "$55.6 per trillion tokens" in text and "trillion tokens" in text
     assert "gpu: NVIDIA H100, $0.10 per hour (shop, 2026-11-20)" in text
-    assert "Prices of new.csv match no device here: T4." in " ".join(text.split())
+    assert "Prices of new.csv match no device here: T4; here are cpu, EPYC, gpu, NVIDIA H100." in " ".join(text.split())
     assert "50.0 examples/s" in raybench("report", "mine.csv", "--unit", "examples").out
     loaded = load("mine.csv")
     assert loaded.trials["tokens_per_s"].tolist() == pytest.approx([100_000, 500_000])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import raybench
+from raybench.core.options import ReportOptions
 from raybench.errors import FileError, RaybenchError, UsageError
 from raybench.reporting import build
 from raybench.sources import program_log, tensorboard
@@ -67,6 +68,57 @@ def test_logs_of_this_folder_that_are_named_by_their_gpu(tmp_path, monkeypatch):
         ({"params.log": "a100"}, 2),
         ({"params.log": "h100"}, 2),
     ]
+
+
+def test_steps_of_unequal_work_are_compared_by_what_they_print_per_second(tmp_path):
+    """A step of the h100 takes longer, and has twice the tokens."""
+    for name, step_s, tokens in (("a100", 0.2, 500_000), ("h100", 0.25, 1_000_000)):
+        for run, change in enumerate((1.0, 1.01, 0.99)):
+            line = f"{step_s * change * 1000:.1f} ms/step | tok/s {tokens / step_s / change:.0f}"
+            lines = "".join(f"step {n}/90 | loss {9 / (1 + n):.3f} | {line}\n" for n in range(0, 90, 10))
+            (tmp_path / f"{name}_run{run}.log").write_text(lines)
+    found = answer(tmp_path)
+    assert (found.unit.name, found.configurations[found.ranking[0]].axes) == ("tokens", {"params.log": "h100"})
+    assert found.best[0].ratios["fastest"].value == pytest.approx(2 * 0.2 / 0.25, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "says"),
+    [
+        ("gpu,time_to_train_min,val_loss", ["a,60,3.1", "a,61,3.2", "b,30,3.1", "b,31,3.2"], None),
+        ("gpu,run,step_avg_ms", ["a,1,60", "a,2,61", "b,1,30", "b,2,31"], None),
+        ("gpu,trial,minutes", ["a,1,60", "a,2,61", "b,1,30", "b,2,31"], None),
+        ("gpu,duration", ["a,60", "a,61", "b,30", "b,31"], "Column duration was taken for seconds; write its unit"),
+        ("gpu,minutes,cost ($)", ["a,60,9", "a,61,9", "b,30,9", "b,31,8"], "Column cost ($) was not used"),
+    ],
+)
+def test_what_columns_of_a_table_mean(tmp_path, head, rows, says):
+    (tmp_path / "runs.csv").write_text("\n".join([head, *rows]) + "\n")
+    found = answer(tmp_path / "runs.csv")
+    (best,) = found.best
+    assert [(c.axes, c.completed) for c in found.configurations] == [({"params.gpu": "a"}, 2), ({"params.gpu": "b"}, 2)]
+    assert best.configuration == 1 and best.ratios["fastest"].value == pytest.approx(2, rel=0.02)
+    assert any(says in text for text in found.status.repeats) if says else not found.status.repeats
+
+
+@pytest.mark.parametrize("name", ["$/hr", "price ($/h)", "usd_per_hour", "hourly_cost"])
+def test_prices_per_hour_of_a_table(tmp_path, name):
+    (tmp_path / "runs.csv").write_text(f"gpu,minutes,{name}\na,60,9\na,61,9\nb,30,20\nb,31,20\n")
+    assert [c.price_per_hour for c in answer(tmp_path / "runs.csv").configurations] == [9, 20]
+
+
+def test_a_price_that_may_be_of_a_run_is_asked_for(tmp_path):
+    (tmp_path / "runs.csv").write_text("gpu,seed,minutes,price\na,0,60,9.1\na,1,61,9.2\nb,0,30,8.1\nb,1,31,8.2\n")
+    with pytest.raises(FileError, match="price: differs between runs of the same: name it price_per_hour, or cost if"):
+        answer(tmp_path / "runs.csv")
+
+
+def test_prices_by_the_names_of_logs(tmp_path):
+    (tmp_path / "prices.csv").write_text("device,price_per_hour\nb,2\ngpu a,1\n")
+    (tmp_path / "runs.csv").write_text("gpu,minutes\na,60\na,61\nb,30\nb,31\n")
+    grid = build.one_grid([str(tmp_path / "runs.csv")], tmp_path)
+    found = build.from_grid(grid, ReportOptions(prices=tmp_path / "prices.csv")).answer
+    assert [c.price_per_hour for c in found.configurations] == [1, 2]
 
 
 def test_an_axis_can_be_said(tmp_path):
