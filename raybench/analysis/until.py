@@ -94,8 +94,10 @@ def progress(
         reached, most = is_certain(cell, reference, request) if is_certain else narrow
         is_final |= reached is Certainty.FINAL and count >= rule.at_least
         if estimate and half is not None:
-            away = abs(estimate.value)
+            away, limit = abs(estimate.value), (request.limits or {}).get("slowdown")
             margin = max(away, EQUALLY_FAST - away) if rule.until is None else rule.half
+            if rule.until is None and isinstance(limit, float):  # of a version that has to be below it
+                margin = abs(math.log1p(limit) - estimate.value)
             # What is narrow enough and still undecided, as on a busy machine, is not decided by more repeats.
             needed = None if is_certain and _is_narrow(estimate, rule) else estimate.repeats_until(margin, count)
         label = configuration_label(cell.axes, matching.axes) or request.workload

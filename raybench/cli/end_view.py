@@ -110,10 +110,8 @@ def _next(outcome: Outcome) -> list[str]:
     completed = [each for each in outcome.latest.values() if each.status == TrialStatus.COMPLETED]
     if outcome.plan.workload.guesses_metrics and completed:
         names = dict.fromkeys(name for each in completed for name in each.last_metrics)
-        lines.append(
-            f"Metrics {', '.join(names) or 'none'} recognized in the output; "
-            "--metric val/loss='val loss ([\\d.]+)' (`metrics` in a grid file) sets patterns"
-        )
+        lines.append(f"Metrics {', '.join(names) or 'none'} recognized in the output; others by patterns:")
+        lines.append("  --metric val/loss='val loss ([\\d.]+)', or `metrics` in a grid file")
     if len(outcome.latest) == 1:
         for attempt in completed:
             lines += [f"Command {attempt.command}"] if attempt.command else []

@@ -23,6 +23,7 @@ ENVIRONMENT = {
     # The runner of background jobs, which raybench does not use, takes long to start and ends with tracebacks.
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     "UVICORN_LOG_LEVEL": "warning",
+    "PYTHONWARNINGS": "ignore",  # of its libraries, for their developers
 }
 
 

@@ -95,6 +95,8 @@ class Progress:
             return f"{head}; {missed} {self.tried} repeats"
         if self.needed is None and self.rule.is_race:
             return head
+        if self.needed is None and self.rule.until is None:
+            return f"{head}; undecided so far"
         if self.needed is None or self.is_out_of_reach:
             many = f"about {round(self.needed, 2 - len(str(self.needed)))}" if self.needed else "more than 999"
             return f"{head}; {until} needs {many} repeats; the limit is {self.rule.at_most}"

@@ -112,7 +112,7 @@ def test_answer_and_plan_say_what_more_repeats_would_bring(drawn, raybench):
     said = raybench("plan", "grid.yaml", "--set", "repeats=3", "--set", "axes={device: [mine], params.size: [1, 2, 3]}",
                     "--results", "results").out  # fmt: skip
     assert f"About {more.repeats} more repeats ({more.trials} trials, " in said and "; the rest is decided." in said
-    assert said.splitlines() and "would decide between size " in said
+    assert said.splitlines() and "would decide which of size " in said
 
 
 def test_decided_answer_asks_for_no_more_repeats(drawn):

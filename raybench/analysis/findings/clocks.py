@@ -119,7 +119,10 @@ def output_buffered(run: Run) -> Iterator[Finding]:
         yield Finding(text, float(max(together)))
 
 
-@detects("make an epoch several rounds of the program", caution=True)
+@detects(
+    "name slower lines with `--epoch`, or the program's own seconds with `--time`",
+    caution=True,
+)
 def short_epochs(run: Run) -> Iterator[Finding]:
     """Epochs of a command take less than {SHORT_EPOCH_S} s by the arrival of lines: there is no ratio."""
     seconds = run.steady_s or run.mean_steady_s or 1e-6  # the median is 0 if most lines arrive together

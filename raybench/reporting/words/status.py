@@ -6,7 +6,7 @@ from raybench.analysis.answer import Answer, Caution, Configuration, Ending, Tar
 from raybench.core.identity import is_smoke
 from raybench.core.repeats import percent
 from raybench.core.status import TrialStatus
-from raybench.core.text import names_text, plural
+from raybench.core.text import join_words, names_text, plural
 from raybench.reporting.words.numbers import money_text, seconds_text
 from raybench.reporting.words.quality import metric_name, target_text
 from raybench.reporting.words.rows import is_reached, name_of
@@ -98,17 +98,20 @@ def certainty_sentences(answer: Answer) -> list[str]:
     if more is None or not answer.status.is_own:
         return []
     ranks = sorted(answer.configurations[index].rank or 0 for index in more.configurations)
-    names = names_text([name_of(answer, index) for index in more.configurations])
-    if len(ranks) > 2 and ranks == [*range(1, len(ranks) + 1)]:  # the answer has listed them
-        names = f"all {len(ranks)}" if len(ranks) == len(answer.ranking) else f"the {len(ranks)} fastest"
+    labels = [name_of(answer, index) for index in more.configurations]
+    which = f"which of {join_words(labels)} is faster"
+    if len(ranks) > 2:
+        which = f"which of {names_text(labels)} is fastest"
+        if ranks == [*range(1, len(ranks) + 1)]:  # the answer has listed them
+            which = f"which of the {'first ' * (len(ranks) < len(answer.ranking))}{len(ranks)} is fastest"
     costs = [plural(more.trials, "trial")]
     costs += [seconds_text(more.total_s)] if more.total_s else []
     costs += [money_text(more.total_price, answer.currency)] if more.total_price else []
     rest = "; the rest is decided" if more.is_rest_decided else ""
     repeats = f"About {plural(more.repeats, 'more repeat')} ({', '.join(costs)})"
     if more.repeats > MOST_REPEATS:
-        return [f"More than {MOST_REPEATS} more repeats would be needed to decide between {names}{rest}."]
-    return [f"{repeats} would decide between {names}{rest}."]
+        return [f"More than {MOST_REPEATS} more repeats would be needed to decide {which}{rest}."]
+    return [f"{repeats} would decide {which}{rest}."]
 
 
 def mean_sentences(answer: Answer) -> list[str]:
