@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 WIDTH = 4.6  # width of a figure in inches; on a phone, text of a wider one would be too small
 ROW = 0.27  # height of a configuration's row in inches
+VISIBLE = 0.3  # least share of a run in percent that a bar shows
 MAX_ROWS, MAX_CURVES = 20, 8  # maximum number of configurations in a figure with rows, and of learning curves
 MAX_LABEL = 26  # maximum number of characters of a label
 
@@ -275,7 +276,7 @@ def time_parts(answer: Answer, make: Make) -> Figure:
     ends = [0.0] * len(shown)
     for name, (label, color) in SECTIONS.items():
         shares = [100 * parts[name] / sum(parts.values()) for parts in sums]
-        if any(shares):
+        if max(shares) > VISIBLE:
             panel.barh(range(len(shown)), shares, left=ends, label=label, color=color, linewidth=0, height=0.62)
         ends = [end + share for end, share in zip(ends, shares, strict=True)]
     for row, parts in enumerate(sums):

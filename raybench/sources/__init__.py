@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -49,7 +50,9 @@ class GridSource:
     @property
     def warnings(self) -> list[str]:
         """What was left out of it, or is damaged."""
-        return self.history.warnings if self.history else [text for run in self.runs for text in run.warnings]
+        return (
+            self.history.warnings if self.history else list(dict.fromkeys(chain(*(run.warnings for run in self.runs))))
+        )
 
 
 def load_grids(

@@ -1,7 +1,8 @@
 """The log of a program, read as the output of a command that raybench runs is, by the times in its lines.
 
 Its own clock of training counts first (`train_time:1230ms`), then the times of its steps (`dt: 90.1ms`), a total in
-minutes, and the date and time at the beginning of lines. Without any of them only its metrics are known.
+minutes, the times of the progress bars of Keras and tqdm, the date and time at the beginning of lines, and the
+`train_runtime` of Transformers. Without any of them only its metrics are known.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from raybench.core.ledger import NANO
@@ -25,13 +26,25 @@ _NUMBER, _END = r"(\d+(?:\.\d+)?) ?", r"(?![\w.])"
 _TOTAL = re.compile(f"{_NAMES}{_NUMBER}(ms|s|sec)?{_END}", re.IGNORECASE)
 _MINUTES = re.compile(f"{_NAMES}{_NUMBER}(m|min){_END}", re.IGNORECASE)
 _STEP = re.compile(rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NUMBER}(ms|s){_END}", re.IGNORECASE)
+_KERAS = re.compile(r"(?<!\d)(\d+)/\1\b.*?(\d+(?:\.\d+)?) ?(us|ms|s)/step")
+_BAR = re.compile(r"epoch\D{0,3}(\d+).*?(?<!\d)(\d+)/\2 \[(?:(\d+):)?(\d+):(\d+)<", re.IGNORECASE)  # tqdm's, at its end
+_RUNTIME = re.compile(r"train_runtime['\"]?: ?['\"]?(\d+(?:\.\d+)?)")
+_HEAD = re.compile(r"^\s*Epoch \d+/\d+")  # Keras's line before the progress bar
+_PASSES = re.compile(r"['\"]epoch['\"]: ?['\"]?(\d+(?:\.\d+)?)")
+_WITH_EVALUATION = {
+    _KERAS: "Times are those of Keras's progress bars, which include validation",
+    _BAR: "Times are those of progress bars, which include validation",
+    _RUNTIME: "Times are `train_runtime`, spread evenly over the epochs; it includes evaluations",
+}
+"""What is said of clocks that do not leave out evaluation."""
+
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d+))?")
 _COUNT = re.compile(r"(?:^|\W)(?:step|iter(?:ation)?)\W*(\d+)", re.IGNORECASE)
 _LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
 _RATE = re.compile(r"speed/(\w+)_per_s")  # the name of a rate in the output of a program
 _OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
 """Rates of one of several devices; torchtitan's `tps` is one."""
-_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
 
 
@@ -46,10 +59,12 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock
     """
     text = path.read_text(encoding="utf-8", errors="replace")
     lines = [
-        _LLM_C.sub(lambda match: f"step: {match[1]} {_LLM_C_NAMES[match[2]]}: ", line) for line in text.split("\n")
+        _LLM_C.sub(lambda match: f"step: {match[1]} {_LLM_C_NAMES[match[2]]}: ", line)
+        for line in re.split(r"\r\n|\r|\n", text)
     ]
     kind, times = _stamps(lines)
-    transcript, begin = Transcript({}), next((row for row, line in enumerate(lines) if kind and kind.search(line)), 0)
+    first = {_RUNTIME: _PASSES, _KERAS: _HEAD}.get(kind, kind) if kind else None
+    transcript, begin = Transcript({}), next((row for row, line in enumerate(lines) if first and first.search(line)), 0)
     for line, at_s in zip(lines[begin:], times[begin:], strict=True):  # what is before may be the program's own text
         transcript.add(1, f"{line}\n".encode(), round(at_s / NANO))
     ended = round(times[-1] / NANO) + 1
@@ -77,22 +92,29 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock
         if (match := _RATE.fullmatch(name)) and all(rates):
             amounts[f"{UNITS}{match[1]}"] = [rate * s for rate, s in zip(rates, seconds, strict=True)]
     clock = output.clock if output.clock.pattern else None
-    return Log(path, columns, text, output_clock=clock, amounts=amounts), output.clock
+    warning = _WITH_EVALUATION.get(kind, "") if kind else ""
+    return Log(path, columns, text, output_clock=clock, warning=warning, amounts=amounts), output.clock
 
 
 def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
     """Return what the times of lines are from, and those of all lines; without any, a line takes a second."""
-    for kind in (_TOTAL, _STEP, _MINUTES, _DATE):
+    for kind in (_TOTAL, _STEP, _MINUTES, _KERAS, _BAR, _DATE):
         matches = [kind.search(line) for line in lines]
         if sum(map(bool, matches)) < 2:
             continue
         times, at_s, count = [], 0.0, 0
         begin: float | None = None
+        bar, bar_s = "", 0.0  # the number of the bar, and when it began
         for line, match in zip(lines, matches, strict=True):
             if match and kind is _DATE:
                 moment = datetime.fromisoformat(match[1]).timestamp() + float(f"0.{match[2] or 0}")
                 begin = moment if begin is None else begin
                 at_s = moment - begin
+            elif match and kind is _KERAS:
+                at_s += int(match[1]) * float(match[2]) * _SECONDS[match[3]]
+            elif match and kind is _BAR:
+                bar, bar_s = match[1], bar_s if bar == match[1] else at_s
+                at_s = max(at_s, bar_s + 3600 * int(match[3] or 0) + 60 * int(match[4]) + int(match[5]))
             elif match:
                 value = float(match[1]) * _SECONDS[(match[2] or "").lower()]
                 number = _COUNT.search(line)
@@ -102,6 +124,9 @@ def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
             times.append(at_s)
         if times[-1] > 0:
             return kind, times
+    passes = [float(match[1]) if (match := _PASSES.search(line)) else 0.0 for line in lines]
+    if (total := next(filter(None, map(_RUNTIME.search, lines)), None)) and max(passes) > 0:
+        return _RUNTIME, [float(total[1]) * reached / max(passes) for reached in accumulate(passes, max)]
     return None, [float(number) for number in range(len(lines))]
 
 

@@ -70,6 +70,46 @@ def test_logs_of_this_folder_that_are_named_by_their_gpu(tmp_path, monkeypatch):
     ]
 
 
+def transformers_lines(epoch_s):
+    for e in range(1, 6):
+        yield f"{{'loss': {3 / e:.4f}, 'learning_rate': 5e-05, 'epoch': {e}.0}}"
+        yield f"{{'eval_loss': {3.2 / e:.4f}, 'eval_runtime': 2.1, 'eval_samples_per_second': 50.0, 'epoch': {e}.0}}"
+    yield f"{{'train_runtime': {5 * epoch_s:.4f}, 'train_samples_per_second': 10.0, 'train_loss': 1.2, 'epoch': 5.0}}"
+
+
+def keras_lines(epoch_s):
+    for e in range(1, 6):
+        bar = f"100/100 ━━━━━━━━━━ {epoch_s:.0f}s {10 * epoch_s:.0f}ms/step"
+        yield f"Epoch {e}/5\n{bar} - loss: {2 / e:.4f} - val_loss: {3.2 / e:.4f}"
+
+
+def lightning_lines(epoch_s):
+    for e in range(5):
+        half = f"Epoch {e}:  50%|█████     | 50/100 [00:{epoch_s / 2:02.0f}<00:10, 9.00it/s, v_num=0]\r"
+        end = f"Epoch {e}: 100%|██████████| 100/100 [00:{epoch_s:02.0f}<00:00, 9.00it/s, v_num=0"
+        yield f"{half}{end}, train_loss=1.0, val_loss={3.2 / (e + 1):.4f}]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (transformers_lines, "spread evenly over the epochs; it includes evaluations"),
+        (keras_lines, "Keras's progress bars, which include validation"),
+        (lightning_lines, "progress bars, which include validation"),
+    ],
+)
+def test_times_of_libraries_that_print_them_with_their_evaluations(tmp_path, lines, says):
+    for name, epoch_s in (("a100", 20), ("h100", 10)):
+        for run, more_s in enumerate((0, 2, 4)):
+            (tmp_path / f"{name}_run{run}.log").write_text("\n".join(lines(epoch_s + more_s)) + "\n")
+    found = answer(tmp_path)
+    slow, fast = found.configurations
+    assert [row.seconds.value for row in (slow, fast)] == [pytest.approx(22, rel=0.01), pytest.approx(12, rel=0.02)]
+    assert fast.quality.value == pytest.approx(3.2 / 5, abs=1e-3) and found.unit.name == "epoch"
+    (sentence,) = found.status.repeats
+    assert sentence.endswith(says)
+
+
 def test_steps_of_unequal_work_are_compared_by_what_they_print_per_second(tmp_path):
     """A step of the h100 takes longer, and has twice the tokens."""
     for name, step_s, tokens in (("a100", 0.2, 500_000), ("h100", 0.25, 1_000_000)):

@@ -118,7 +118,7 @@ def survivors(view: View, index: int, reference: int) -> Iterator[str]:
             yield f"{row.completed} of {runs}{name} completed, {join_words(ends)}"
 
 
-@detects("compare each part of the training alone", of_answer=True, guess=True)
+@detects("leave a slow first part out with `warmup_epochs`", of_answer=True, guess=True)
 def changing_speed(view: View) -> Iterator[Caution]:
     """Steady epochs differ by 5% between the halves of training, or by a rank test over repeats: their mean counts.
 
