@@ -32,7 +32,7 @@ class OutputClock:
         """An epoch in words: `epoch`, `step` or `10 steps`."""
         if self.are_passes and self.step == 1:
             return "epoch"
-        noun = self.label or "count"
+        noun = "round" if self.label.lower().startswith("train") else self.label or "count"
         if self.step == 1 and noun != "%":
             return noun
         return f"{format_value(self.step)} {noun if noun == '%' else noun.removesuffix('s') + 's'}"

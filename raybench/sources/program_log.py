@@ -28,6 +28,7 @@ _MINUTES = re.compile(f"{_NAMES}{_NUMBER}(m|min){_END}", re.IGNORECASE)
 _STEP = re.compile(rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NUMBER}(ms|s){_END}", re.IGNORECASE)
 _KERAS = re.compile(r"(?<!\d)(\d+)/\1\b.*?(\d+(?:\.\d+)?) ?(us|ms|s)/step")
 _BAR = re.compile(r"epoch\D{0,3}(\d+).*?(?<!\d)(\d+)/\2 \[(?:(\d+):)?(\d+):(\d+)<", re.IGNORECASE)  # tqdm's, at its end
+_OF_EPOCH = re.compile(r"epoch\D{0,3}(\d+)\W+(total time: )(?:(\d+):)?(\d+):(\d+)", re.IGNORECASE)  # torchvision's
 _RUNTIME = re.compile(r"train_runtime['\"]?: ?['\"]?(\d+(?:\.\d+)?)")
 _HEAD = re.compile(r"^\s*Epoch \d+/\d+")  # Keras's line before the progress bar
 _PASSES = re.compile(r"['\"]epoch['\"]: ?['\"]?(\d+(?:\.\d+)?)")
@@ -39,7 +40,11 @@ _WITH_EVALUATION = {
 """What is said of clocks that do not leave out evaluation."""
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d+))?")
-_COUNT = re.compile(r"(?:^|\W)(?:step|iter(?:ation)?)\W*(\d+)", re.IGNORECASE)
+_COUNTS = (
+    re.compile(r"(?:^|\W)(?:step|iter(?:ation)?)\W*(\d+)", re.IGNORECASE),
+    re.compile(r"\[ *(\d+)/\d+"),  # of timm
+)
+"""How lines count their steps, the first that a line has."""
 _LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
 _RATE = re.compile(r"speed/(\w+)_per_s")  # the name of a rate in the output of a program
 _OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
@@ -98,11 +103,11 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock
 
 def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
     """Return what the times of lines are from, and those of all lines; without any, a line takes a second."""
-    for kind in (_TOTAL, _STEP, _MINUTES, _KERAS, _BAR, _DATE):
+    for kind in (_TOTAL, _OF_EPOCH, _STEP, _MINUTES, _KERAS, _BAR, _DATE):
         matches = [kind.search(line) for line in lines]
         if sum(map(bool, matches)) < 2:
             continue
-        times, at_s, count = [], 0.0, 0
+        times, at_s, count = [], 0.0, None
         begin: float | None = None
         bar, bar_s = "", 0.0  # the number of the bar, and when it began
         for line, match in zip(lines, matches, strict=True):
@@ -112,15 +117,15 @@ def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
                 at_s = moment - begin
             elif match and kind is _KERAS:
                 at_s += int(match[1]) * float(match[2]) * _SECONDS[match[3]]
-            elif match and kind is _BAR:
+            elif match and kind in (_BAR, _OF_EPOCH):
                 bar, bar_s = match[1], bar_s if bar == match[1] else at_s
                 at_s = max(at_s, bar_s + 3600 * int(match[3] or 0) + 60 * int(match[4]) + int(match[5]))
             elif match:
                 value = float(match[1]) * _SECONDS[(match[2] or "").lower()]
-                number = _COUNT.search(line)
-                steps = max(1, int(number[1]) - count) if number and count else 1
+                number = next((int(found[1]) for pattern in _COUNTS if (found := pattern.search(line))), None)
+                steps = max(1, number - count) if number is not None and count is not None else 1
                 at_s = at_s + steps * value if kind is _STEP else max(at_s, value)
-                count = int(number[1]) if number else count
+                count = number
             times.append(at_s)
         if times[-1] > 0:
             return kind, times

@@ -110,6 +110,30 @@ def test_times_of_libraries_that_print_them_with_their_evaluations(tmp_path, lin
     assert sentence.endswith(says)
 
 
+def timm_lines(step_s, run):
+    for e in range(4):
+        for step in (0, 50, 100):
+            yield f"Train: {e} [{step:4d}/101 ({step:3d}%)]  Loss: {6 / (1 + e):.3f}  Time: {step_s:.4f}s, 9.00/s"
+        yield f"Test: [  48/48]  Time: 0.300 (0.310)  Acc@1: {15 * (e + 1) + run / 10:.3f}"
+
+
+def torchvision_lines(step_s, run):
+    for e in range(4):
+        yield f"Epoch: [{e}]  [  0/101]  eta: 0:00:30  loss: {5 / (1 + e):.4f}  time: {step_s:.4f}  data: 0.01"
+        yield f"Epoch: [{e}] Total time: 0:00:{101 * step_s:02.0f}\nTest: Total time: 0:00:05"
+        yield f"Test:  Acc@1 {15 * (e + 1) + run / 10:.3f} Acc@5 80.0"
+
+
+@pytest.mark.parametrize("lines", [timm_lines, torchvision_lines])
+def test_times_of_an_epoch_by_its_steps_or_its_total(tmp_path, lines):
+    for name, step_s in (("a100", 0.4), ("h100", 0.2)):
+        for run in range(3):
+            (tmp_path / f"{name}_run{run}.log").write_text("\n".join(lines(step_s + run / 50, run)) + "\n")
+    slow, fast = answer(tmp_path).configurations
+    assert slow.seconds.value == pytest.approx(101 * 0.42, rel=0.02)
+    assert fast.seconds.value == pytest.approx(101 * 0.22, rel=0.03)
+
+
 def test_steps_of_unequal_work_are_compared_by_what_they_print_per_second(tmp_path):
     """A step of the h100 takes longer, and has twice the tokens."""
     for name, step_s, tokens in (("a100", 0.2, 500_000), ("h100", 0.25, 1_000_000)):
