@@ -50,9 +50,9 @@ class GridSource:
     @property
     def warnings(self) -> list[str]:
         """What was left out of it, or is damaged."""
-        return (
-            self.history.warnings if self.history else list(dict.fromkeys(chain(*(run.warnings for run in self.runs))))
-        )
+        if self.history:
+            return self.history.warnings
+        return list(dict.fromkeys(chain.from_iterable(run.warnings for run in self.runs)))
 
 
 def load_grids(
