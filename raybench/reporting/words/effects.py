@@ -74,7 +74,7 @@ def _quality_range(effect: Effect, metric: str) -> str:
 def effects_note(answer: Answer) -> str:
     """What the means are over."""
     means = [effect for effect in answer.effects if effect.sets > 1 and (effect.speed or effect.quality)]
-    text = "Values are means over pairs that differ in nothing else, geometric for speeds."
+    text = "Values are means over pairs that differ in nothing else, geometric for speeds; each interval holds alone."
     is_alike = all(effect.speed and effect.speed.has_interval and not effect.varies for effect in means)
     text += " No effect is shown to depend on another setting." if is_alike else ""
     return text if means else ""
