@@ -18,7 +18,7 @@ from raybench.errors import FileError, Problem, UsageError, close, near_file, ne
 from raybench.results.grid_request import GridRequest
 from raybench.results.run_table import Run
 
-NAMES = ("device", "model", "kind")
+NAMES = ("device", "model", "kind", "gpu")
 """Columns with the name of a device: any of them may have its name in the grid, its model or its kind."""
 
 COLUMNS = (*NAMES, "price_per_hour", "instance", "devices", "terms", "source", "date", "currency")

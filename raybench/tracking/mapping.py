@@ -56,9 +56,9 @@ def experiment_tags(grid: str) -> dict[str, str]:
 
 
 def run_name(run: Run, axes: Mapping[str, Any]) -> str:
-    """The label of a run, without axes that do not vary; a second attempt ends in `a2`."""
+    """The label of a run, without axes that do not vary; further attempts are numbered."""
     name = configuration_label(axes, axes) + _repeat(run) if axes else run.label or run.trial
-    return name + (f" a{run.attempt}" if run.attempt > 1 else "")
+    return name + (f", attempt {run.attempt}" if run.attempt > 1 else "")
 
 
 def configuration_names(run: Run, axes: Mapping[str, Any]) -> Iterator[str]:
