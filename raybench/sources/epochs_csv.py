@@ -67,7 +67,7 @@ _OF_EPOCHS = {
 }
 """Further ones in a CSV of epochs."""
 _HOURLY = re.compile(
-    r"(?=.*(?:price|cost|usd|dollar|\$))(?:(?:price|cost|rate)_?)?(?:(?:usd|dollars?|\$)_?)?(?:_?per_|/)?h(?:(?:ou)?r)?"
+    r"(?=.*(?:price|cost|usd|dollar|[$€]))(?:(?:price|cost|rate)_?)?(?:(?:usd|dollars?|[$€])_?)?(?:/gpu)?(?:_?per_|/)?h(?:(?:ou)?r)?"
     r"|hourly_(?:price|cost|rate)(?:_usd|_\$)?",
     re.IGNORECASE,
 )
@@ -99,8 +99,9 @@ def load_csv(path: Path, repeats: Repeats | None = None) -> list[Run]:
 
 def alias(name: str) -> str:
     """Return raybench's name of a column."""
-    is_hourly = _HOURLY.fullmatch(re.sub(r"[^\w$/]+", "_", name).strip("_"))
-    return "price_per_hour" if is_hourly else ALIASES.get(name, name)
+    is_hourly = _HOURLY.fullmatch(re.sub(r"[^\w$€/]+", "_", name).strip("_"))
+    known = name.lower() if name.lower() in KNOWN else name  # Seed
+    return "price_per_hour" if is_hourly else ALIASES.get(name, known)
 
 
 def is_of_others(names: Sequence[str]) -> bool:
@@ -117,10 +118,15 @@ class CsvTable(Table):
         """Read the names of the columns and the values of each line, as text."""
         texts: list[list[str]] = []
         with self.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            lines = csv.reader(file)
+            first = file.readline()
+            file.seek(0)
+            is_semicolon = ";" in first and "," not in first
+            lines = csv.reader(file, delimiter=";" if is_semicolon else ",")
             try:
                 self.names = [name.strip() for name in next(lines, [])]
                 for values in lines:
+                    if is_semicolon:
+                        values = [re.sub(r"^(-?\d+),(\d+)$", r"\1.\2", text.strip()) for text in values]
                     if len(values) == len(self.names) and any(map(str.strip, values)):
                         texts.append(values)
                         self.lines.append(lines.line_num)

@@ -23,8 +23,9 @@ UNEQUAL_WORK = 1.1  # ratio of the work of two logs' steps above which they are 
 
 _REPEATED = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{12,}|\d{4}-\d\d-\d\d|\d{8,}|events\.out\.tfevents\S*"
-    r"|(?:(?<![a-z\d])(?:version|result|seed|run|repeat|rep|trial|try|rank|v(?!\d{3})|r|s)?[-_=]?|[-_=])\d+(?=$|[-_. ])"
-    r"|(?<=[a-z])\d{1,2}(?=$|[-_. ])",  # adam1 and adam2, but not a100 and h100
+    r"|(?:(?<![a-z\d])(?:version|result|seed|run|repeat|rep|trial|try|rank|v(?!\d{3})|r|s)?[-_=]?|[-_=])\d+"
+    r"(?=$|[-_. /])"
+    r"|(?<=[a-z])\d{1,2}(?=$|[-_. /])",  # adam1 and adam2, but not a100 and h100
     re.IGNORECASE,
 )
 """Parts of the name of a file that tell repeats apart: ids, dates, numbers, seeds."""
@@ -178,7 +179,9 @@ def _differences(logs: Sequence[Log], names: Sequence[str]) -> list[dict[str, st
         values = _varied(named)
     if any(values):
         return values
-    stems = [re.sub(r"[-_. ]+$|^[-_. ]+", "", _REPEATED.sub("", name)).replace("/", " ").strip() for name in names]
+    stems = [
+        " ".join(filter(None, (part.strip("-_. ") for part in _REPEATED.sub("", name).split("/")))) for name in names
+    ]
     values = _varied([{"log": stem} for stem in stems])
     return values if any(values) or not all(log.text for log in logs) else _varied(list(map(_settings, logs)))
 

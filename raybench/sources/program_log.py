@@ -7,11 +7,13 @@ minutes, the times of the progress bars of Keras and tqdm, the date and time at 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
+from statistics import median
 
 from raybench.core.ledger import NANO
 from raybench.errors import Problem
@@ -26,7 +28,11 @@ _NUMBER, _END = r"(\d+(?:\.\d+)?) ?", r"(?![\w.])"
 _TOTAL = re.compile(f"{_NAMES}{_NUMBER}(ms|s|sec)?{_END}", re.IGNORECASE)
 _MINUTES = re.compile(f"{_NAMES}{_NUMBER}(m|min){_END}", re.IGNORECASE)
 _STEP = re.compile(rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NUMBER}(ms|s){_END}", re.IGNORECASE)
-_KERAS = re.compile(r"(?<!\d)(\d+)/\1\b.*?(\d+(?:\.\d+)?) ?(us|ms|s)/step")
+_MEGATRON = re.compile(r"elapsed time per iteration \((ms|s)\): *(\d+(?:\.\d+)?)")
+_BARE = re.compile(
+    r"(?<![\w-])time:? +(\d+\.\d+)()(?![\w.]| ?(?:ms|s|m|h)\w*\b)", re.IGNORECASE
+)  # detectron2's, ImageNet's
+_KERAS = re.compile(r"(?<!\d)(\d+)/\1\b.*?(?:\b(\d+)s\b.*?)?(?<![\d.])(\d+(?:\.\d+)?) ?(us|ms|s)/step")
 _BAR = re.compile(r"epoch\D{0,3}(\d+).*?(?<!\d)(\d+)/\2 \[(?:(\d+):)?(\d+):(\d+)<", re.IGNORECASE)  # tqdm's, at its end
 _OF_EPOCH = re.compile(r"epoch\D{0,3}(\d+)\W+(total time: )(?:(\d+):)?(\d+):(\d+)", re.IGNORECASE)  # torchvision's
 _RUNTIME = re.compile(r"train_runtime['\"]?: ?['\"]?(\d+(?:\.\d+)?)")
@@ -49,6 +55,7 @@ _LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
 _RATE = re.compile(r"speed/(\w+)_per_s")  # the name of a rate in the output of a program
 _OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
 """Rates of one of several devices; torchtitan's `tps` is one."""
+UNUSUAL = 3.0  # how many times as long as others a step is that holds something else
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
 
@@ -88,7 +95,7 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock
     columns["epoch"] = list(range(1, len(course.epochs) + 1))
     if rest:
         columns["partial"] = [epoch is rest for epoch in course.epochs]
-    seconds = list(_seconds(course, is_training_alone=kind is not _DATE)) if kind else []
+    seconds = list(_seconds(course, is_training_alone=kind not in (_DATE, _BARE))) if kind else []
     if kind is not None:
         columns["train_s"] = [*seconds]
     amounts: dict[str, list[float]] = {}
@@ -103,11 +110,13 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock
 
 def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
     """Return what the times of lines are from, and those of all lines; without any, a line takes a second."""
-    for kind in (_TOTAL, _OF_EPOCH, _STEP, _MINUTES, _KERAS, _BAR, _DATE):
+    for kind in (_TOTAL, _OF_EPOCH, _STEP, _MEGATRON, _MINUTES, _KERAS, _BAR, _DATE, _BARE):
         matches = [kind.search(line) for line in lines]
         if sum(map(bool, matches)) < 2:
             continue
         times, at_s, count = [], 0.0, None
+        steps_s = [float(match[1]) * _SECONDS[match[2]] for match in matches if match and kind is _STEP]
+        usual_s = median(steps_s) if steps_s else math.inf
         begin: float | None = None
         bar, bar_s = "", 0.0  # the number of the bar, and when it began
         for line, match in zip(lines, matches, strict=True):
@@ -116,22 +125,34 @@ def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
                 begin = moment if begin is None else begin
                 at_s = moment - begin
             elif match and kind is _KERAS:
-                at_s += int(match[1]) * float(match[2]) * _SECONDS[match[3]]
+                unit_s, steps = _SECONDS[match[4]], int(match[1])
+                is_total_finer = match[2] and int(match[2]) > float(match[3])  # both are rounded to whole units
+                at_s += float(match[2]) if is_total_finer and match[4] == "s" else steps * float(match[3]) * unit_s
             elif match and kind in (_BAR, _OF_EPOCH):
                 bar, bar_s = match[1], bar_s if bar == match[1] else at_s
                 at_s = max(at_s, bar_s + 3600 * int(match[3] or 0) + 60 * int(match[4]) + int(match[5]))
             elif match:
-                value = float(match[1]) * _SECONDS[(match[2] or "").lower()]
-                number = next((int(found[1]) for pattern in _COUNTS if (found := pattern.search(line))), None)
+                unit, amount = match.groups() if kind is _MEGATRON else (match[2], match[1])
+                value = float(amount) * _SECONDS[(unit or "").lower()]
+                found = next(filter(None, (pattern.search(line) for pattern in _COUNTS)), None)
+                number = int(found[1]) if found else None
                 steps = max(1, number - count) if number is not None and count is not None else 1
-                at_s = at_s + steps * value if kind is _STEP else max(at_s, value)
+                if found and found.re is _COUNTS[0] and number == count:  # of a different process
+                    steps = 0
+                if kind not in (_STEP, _MEGATRON, _BARE):
+                    at_s = max(at_s, value)
+                elif steps:  # an evaluation, or the first compilation, is in the time of one step alone
+                    at_s += value + (steps - 1) * (usual_s if value > UNUSUAL * usual_s else value)
                 count = number
             times.append(at_s)
         if times[-1] > 0:
             return kind, times
     passes = [float(match[1]) if (match := _PASSES.search(line)) else 0.0 for line in lines]
     if (total := next(filter(None, map(_RUNTIME.search, lines)), None)) and max(passes) > 0:
-        return _RUNTIME, [float(total[1]) * reached / max(passes) for reached in accumulate(passes, max)]
+        first, second = [*sorted({number for number in passes if number > 0}), math.inf][:2]
+        begin = max(0.0, 2 * first - second)  # of a run that was resumed
+        parts = (max(0.0, reached - begin) / (max(passes) - begin) for reached in accumulate(passes, max))
+        return _RUNTIME, [float(total[1]) * part for part in parts]
     return None, [float(number) for number in range(len(lines))]
 
 

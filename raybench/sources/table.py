@@ -8,6 +8,7 @@ repeat, are axes: `params.NAME`; if none does, the first that differs is the axi
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -28,6 +29,7 @@ _SECONDS = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
 }
 _CLOCKS = {"time", "duration", "runtime", "elapsed", "wallclock"}
 _PARTS = {"epoch": "epoch", "step": "step", "steps": "step", "iter": "step", "iteration": "step", "it": "step"}
@@ -37,6 +39,21 @@ _OF_TIME = {
 }
 _REPEATS = ("rep", "run", "run_id", "run_number", "replicate", "repetition", "trial")
 """Names of a column that, with whole numbers that occur again, is that of the repeat."""
+_COUNTS = ("gpus", "num_gpus", "n_gpus", "ngpus", "gpu_count", "num_devices", "n_devices", "accelerators")
+_CELLS = (
+    (re.compile(r"[$€£]\s*([\d.,]+)"), ""),
+    (re.compile(r"([-+]?[\d.]+)\s*%"), ""),
+    (re.compile(r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?)"), ","),
+)
+"""How numbers are also written, with what is left out of them: prices, percentages, thousands."""
+_PARTS_OF_TIME = re.compile(
+    r"(?:(\d+):(\d\d):(\d\d(?:\.\d+)?))|(?:([\d.]+) ?d(?:ays?)?)? ?(?:([\d.]+) ?h(?:(?:ou)?rs?)?)?"
+    r" ?(?:([\d.]+) ?m(?:in(?:ute)?s?)?)? ?(?:([\d.]+) ?s(?:ec(?:ond)?s?)?)?"
+)
+_SETTINGS = re.compile(
+    r"lr|.*(?:rate|decay|momentum|dropout|beta|eps|alpha|temperature|scale|ratio|frac).*", re.IGNORECASE
+)
+"""Names of columns of broken numbers that are settings, and no results."""
 _RATE = re.compile(r"(?:train_)?(?!time)(\w+?)(?:_per_s(?:ec(?:ond)?)?|/s(?:ec)?)|\w*throughput\w*", re.IGNORECASE)
 _MONEY = re.compile(r"(?:.*[_ ])?(?:cost|price|usd|dollars?)(?:[_ ].*)?|.*\$.*", re.IGNORECASE)
 _NO_SETTING = re.compile(r"_.*|(?!params\.|settings\.)\w+\..*")
@@ -62,7 +79,7 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     Raises:
         FileError: no column is a time or a metric.
     """
-    columns = {name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)}
+    columns = _plain({name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)})
     repeats = [name for name in columns if name.lower() in _REPEATS]
     if repeats and "repeat" not in columns and "epoch" not in columns and _are_repeats(columns[repeats[0]]):
         columns = {"repeat" if name == repeats[0] else name: column for name, column in columns.items()}
@@ -128,6 +145,38 @@ def read_runs(path: Path) -> Log:
     )
 
 
+def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return columns with numbers as programs write them: no signs, percent and thousands, and times in seconds."""
+    plain: dict[str, list[str]] = {}
+    for name, texts in columns.items():
+        present = [text for text in texts if text]
+        for pattern, left_out in _CELLS:
+            if present and all(map(pattern.fullmatch, present)):
+                found = [pattern.fullmatch(text) for text in texts]
+                texts = [
+                    match[1].replace(left_out, "") if match and left_out else match[1] if match else ""
+                    for match in found
+                ]
+                present = [text for text in texts if text]
+        times = [_PARTS_OF_TIME.fullmatch(text) for text in present]
+        if present and all(times) and not all(map(_is_number, present)):
+            name, texts = ("time_s" if "time_s" not in columns else name), [str(_seconds_of(text)) for text in texts]
+        plain[name] = texts
+    return plain
+
+
+def _is_number(text: str) -> bool:
+    return _numbers([text]) is not None
+
+
+def _seconds_of(text: str) -> float | str:
+    """Return the seconds of a time such as 1:23:45, 1h 31m or 90.1 min; empty without one."""
+    if not text or (match := _PARTS_OF_TIME.fullmatch(text)) is None:
+        return ""
+    hours, minutes, seconds, days, *rest = (float(part or 0) for part in match.groups())
+    return 86400 * days + 3600 * (hours + rest[0]) + 60 * (minutes + rest[1]) + seconds + rest[2]
+
+
 def _are_repeats(texts: Sequence[str]) -> bool:
     """Return whether texts are whole numbers, of which some occur again."""
     return all(map(str.isdecimal, texts)) and len({*texts}) < len(texts)
@@ -167,6 +216,7 @@ def _metric(name: str) -> str:
     """Return the metric that a column holds; empty if none."""
     if "/" in name and not _RATE.fullmatch(name):
         return name
+    name = re.sub(r"\s*[\[(]?%[\])]?", "", name)
     if _MONEY.fullmatch(name):
         return ""
     slot = next(slots_in(f"{name.removeprefix('last_').removeprefix('final_')}: 0.5"), None)
@@ -237,6 +287,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     unused: list[str] = []
     for written, texts in columns.items():
         name, numbers = alias(written), _numbers(texts)
+        name = "device_count" if name.lower() in _COUNTS and all(map(str.isdecimal, texts)) else name
         metric, rate = _metric(name), _RATE.fullmatch(name)
         time = None if rate else _time(name)
         if name.lower() in STATES:
@@ -252,7 +303,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
             continue
         elif metric and numbers:
             table.setdefault(metric, numbers)
-        elif numbers and _MONEY.fullmatch(name):
+        elif (numbers and _MONEY.fullmatch(name)) or metric or time:
             unused.append(written)
         elif (name in OF_TRIALS or name not in _COMPUTED) and not (_NO_SETTING.fullmatch(name) or not any(texts)):
             settings[name.removeprefix(PARAM)] = as_parameters(texts)
@@ -271,6 +322,11 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
         raise FileError([Problem(str(path), 1, 1, "", warning or names)])
     varied = {f"{PARAM}{name}": column for name, column in settings.items() if len({*column}) > 1}
     repeated = {name: column for name, column in varied.items() if len({*column}) < max(3, size)}
+    results = [name for name, column in repeated.items() if _is_result(name.removeprefix(PARAM), column)]
+    repeated = {name: column for name, column in repeated.items() if name not in results}
+    unused += [
+        name.removeprefix(PARAM) for name, column in varied.items() if name not in repeated and _is_broken(column)
+    ]
     is_told = any(
         name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order", "price_per_hour"} for name in table
     )
@@ -291,9 +347,25 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     if written and not warning and not _unit(written) and order < 3:
         warning = f"Column {written} was taken for seconds; write its unit, such as {written}_h"
     if unused and not warning:
-        warning = f"Column {unused[0]} was not used: the price of an hour is read, as price_per_hour"
+        warning = f"Not read: {', '.join(unused)}; names that are: time_s, val/loss, val/accuracy, price_per_hour"
+    if "price_per_hour" in table and any(count != 1 for count in table.get("device_count", ())):
+        if of_one := next((name for name in columns if alias(name) == "price_per_hour" and "/gpu" in name.lower()), ""):
+            pairs = zip(table["price_per_hour"], table["device_count"], strict=True)
+            rows.columns["price_per_hour"] = [None if None in pair else pair[0] * pair[1] for pair in pairs]
+        warning = warning or (
+            "" if of_one else "Prices are taken for those of all devices of a run; of one, name them $/gpu/h"
+        )
     rows.warning = warning
     return rows
+
+
+def _is_result(name: str, column: Sequence[Any]) -> bool:
+    """Return whether a column without a known name has results, not values of a setting: broken numbers that differ."""
+    return _is_broken(column) and not _SETTINGS.fullmatch(name) and min(Counter(column).values()) < 2
+
+
+def _is_broken(column: Sequence[Any]) -> bool:
+    return any(isinstance(value, float) and not value.is_integer() for value in column)
 
 
 def _converted(name: str, texts: Sequence[str], table: dict[str, Sequence[Any]]) -> bool:

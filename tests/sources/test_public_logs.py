@@ -134,6 +134,52 @@ def test_times_of_an_epoch_by_its_steps_or_its_total(tmp_path, lines):
     assert fast.seconds.value == pytest.approx(101 * 0.22, rel=0.03)
 
 
+def nanogpt_lines(step_s):
+    for step in range(0, 1501, 10):
+        if step % 250 == 0:
+            yield f"step {step}: train loss {9 / (1 + step):.4f}, val loss {9 / (1 + step):.4f}"
+        time_s = step_s + 30 * (step % 250 == 0)
+        yield f"iter {step}: loss {9 / (1 + step):.4f}, time {1000 * time_s:.2f}ms, mfu 9.00%"
+
+
+def rank_lines(step_s):
+    for step in range(1, 51):
+        for rank in range(4):
+            yield f"[rank{rank}] step {step}/50 | loss {9 / step:.4f} | {1000 * step_s:.2f} ms"
+
+
+def megatron_lines(step_s):
+    for step in range(100, 600, 100):
+        elapsed = f"elapsed time per iteration (ms): {1000 * step_s:.1f}"
+        yield f" iteration {step:8d}/  600 | consumed samples: {256 * step} | {elapsed} | lm loss: {9 / step:.6E} |"
+
+
+def detectron2_lines(step_s):
+    for step in range(19, 200, 20):
+        losses = f"total_loss: {9 / step:.3f}"
+        yield f"[11/20 10:00:00 d2.utils.events]:  eta: 0:01:00  iter: {step}  {losses}  time: {step_s:.4f}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "unit_s"),
+    [(nanogpt_lines, 250 * 0.42 + 30), (rank_lines, 0.42), (megatron_lines, 42), (detectron2_lines, 20 * 0.42)],
+)
+def test_a_step_time_counts_for_the_steps_since_the_last_line(tmp_path, lines, unit_s):
+    """An evaluation is in the time of one step, and the lines of further ranks are of the same step."""
+    for run, step_s in enumerate((0.42, 0.421, 0.419)):
+        (tmp_path / f"run{run}.log").write_text("\n".join(lines(step_s)) + "\n")
+    (row,) = answer(tmp_path).configurations
+    assert row.seconds.value == pytest.approx(unit_s, rel=0.02)
+
+
+def test_a_run_that_was_resumed_has_the_time_of_its_part(tmp_path):
+    lines = [*transformers_lines(10)]
+    (tmp_path / "whole.log").write_text("\n".join(lines) + "\n")
+    end = lines[-1].replace("'train_runtime': 50.0000", "'train_runtime': 30.0000")
+    (tmp_path / "resumed.log").write_text("\n".join([*lines[4:-1], end]) + "\n")
+    assert [c.seconds.value for c in answer(tmp_path).configurations] == pytest.approx([10, 10])
+
+
 def test_steps_of_unequal_work_are_compared_by_what_they_print_per_second(tmp_path):
     """A step of the h100 takes longer, and has twice the tokens."""
     for name, step_s, tokens in (("a100", 0.2, 500_000), ("h100", 0.25, 1_000_000)):
@@ -153,7 +199,11 @@ def test_steps_of_unequal_work_are_compared_by_what_they_print_per_second(tmp_pa
         ("gpu,run,step_avg_ms", ["a,1,60", "a,2,61", "b,1,30", "b,2,31"], None),
         ("gpu,trial,minutes", ["a,1,60", "a,2,61", "b,1,30", "b,2,31"], None),
         ("gpu,duration", ["a,60", "a,61", "b,30", "b,31"], "Column duration was taken for seconds; write its unit"),
-        ("gpu,minutes,cost ($)", ["a,60,9", "a,61,9", "b,30,9", "b,31,8"], "Column cost ($) was not used"),
+        (
+            "gpu,minutes,cost ($)",
+            ["a,60,9", "a,61,9", "b,30,9", "b,31,8"],
+            "Not read: cost ($); names that are",
+        ),
     ],
 )
 def test_what_columns_of_a_table_mean(tmp_path, head, rows, says):
@@ -163,6 +213,42 @@ def test_what_columns_of_a_table_mean(tmp_path, head, rows, says):
     assert [(c.axes, c.completed) for c in found.configurations] == [({"params.gpu": "a"}, 2), ({"params.gpu": "b"}, 2)]
     assert best.configuration == 1 and best.ratios["fastest"].value == pytest.approx(2, rel=0.02)
     assert any(says in text for text in found.status.repeats) if says else not found.status.repeats
+
+
+@pytest.mark.parametrize(
+    ("head", "rows"),
+    [
+        ("gpu,seed,time", ["a,1,1:00:00", "a,2,1:01:00", "b,1,0:30:00", "b,2,0:30:30"]),
+        ("gpu,seed,train time", ["a,1,1h 0m", "a,2,1h 1m", "b,1,30 min", "b,2,30.5 min"]),
+        ("gpu,seed,time (s)", ['a,1,"3,600.0"', 'a,2,"3,660.0"', 'b,1,"1,800.0"', 'b,2,"1,830.0"']),
+        ("gpu;seed;hours", ["a;1;1,0", "a;2;1,017", "b;1;0,5", "b;2;0,508"]),
+        ("gpu,Seed,days,$/h", ["a,1,0.0417,$1.50", "a,2,0.0424,$1.50", "b,1,0.0208,$3.00", "b,2,0.0212,$3.00"]),
+    ],
+)
+def test_how_people_write_numbers_and_times(tmp_path, head, rows):
+    (tmp_path / "runs.csv").write_text("\n".join([head, *rows]) + "\n")
+    found = answer(tmp_path / "runs.csv")
+    assert [(c.axes, c.completed) for c in found.configurations] == [({"params.gpu": "a"}, 2), ({"params.gpu": "b"}, 2)]
+    assert [c.seconds.value for c in found.configurations] == pytest.approx([3630, 1815], rel=0.01)
+
+
+def test_results_without_a_known_name_are_no_axes_and_are_said(tmp_path):
+    rows = ["a,1,60,62.1,76.5%", "a,2,61,62.1,76.4%", "b,1,30,62.3,76.1%", "b,2,31,61.9,76.2%"]
+    (tmp_path / "runs.csv").write_text("\n".join(["gpu,seed,minutes,MMLU,accuracy", *rows]) + "\n")
+    found = answer(tmp_path / "runs.csv")
+    assert [c.axes for c in found.configurations] == [{"params.gpu": "a"}, {"params.gpu": "b"}]
+    assert found.configurations[0].quality.value == pytest.approx(0.7645)
+    assert found.status.repeats[0].startswith("Not read: MMLU; names that are: time_s")
+
+
+def test_prices_of_one_of_several_devices(tmp_path):
+    (tmp_path / "prices.csv").write_text("gpu,price_per_hour\na,2\nb,3\n")
+    (tmp_path / "runs.csv").write_text("gpu,num_gpus,hours\na,8,10\na,8,10.1\nb,4,7\nb,4,7.1\n")
+    grid = build.one_grid([str(tmp_path / "runs.csv")], tmp_path)
+    found = build.from_grid(grid, ReportOptions(prices=tmp_path / "prices.csv")).answer
+    assert [c.price_per_hour for c in found.configurations] == [16, 12]
+    (tmp_path / "runs.csv").write_text("gpu,num_gpus,hours,$/GPU/h\na,8,10,2\na,8,10.1,2\nb,4,7,3\nb,4,7.1,3\n")
+    assert [c.price_per_hour for c in answer(tmp_path / "runs.csv").configurations] == [16, 12]
 
 
 @pytest.mark.parametrize("name", ["$/hr", "price ($/h)", "usd_per_hour", "hourly_cost"])
