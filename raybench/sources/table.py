@@ -348,6 +348,8 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
         warning = f"Column {written} was taken for seconds; write its unit, such as {written}_h"
     if unused and not warning:
         warning = f"Not read: {', '.join(unused)}; names that are: time_s, val/loss, val/accuracy, price_per_hour"
+    if order == 1 and len({*table.get("epochs", ())} - {None}) > 1 and not warning:
+        warning = "Times are of whole runs, with different numbers of epochs"
     if "price_per_hour" in table and any(count != 1 for count in table.get("device_count", ())):
         if of_one := next((name for name in columns if alias(name) == "price_per_hour" and "/gpu" in name.lower()), ""):
             pairs = zip(table["price_per_hour"], table["device_count"], strict=True)
