@@ -159,14 +159,13 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
                 ]
                 present = [text for text in texts if text]
         times = [_PARTS_OF_TIME.fullmatch(text) for text in present]
-        if present and all(times) and not all(map(_is_number, present)):
+        is_time = ":" in "".join(present[:1]) or re.search(
+            "time|dur|elapsed|wall|train", name, re.IGNORECASE
+        )  # not 10m
+        if is_time and present and all(times):
             name, texts = ("time_s" if "time_s" not in columns else name), [str(_seconds_of(text)) for text in texts]
         plain[name] = texts
     return plain
-
-
-def _is_number(text: str) -> bool:
-    return _numbers([text]) is not None
 
 
 def _seconds_of(text: str) -> float | str:

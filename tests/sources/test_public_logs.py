@@ -232,6 +232,12 @@ def test_how_people_write_numbers_and_times(tmp_path, head, rows):
     assert [c.seconds.value for c in found.configurations] == pytest.approx([3630, 1815], rel=0.01)
 
 
+def test_sizes_of_models_are_no_times(tmp_path):
+    (tmp_path / "runs.csv").write_text("model,seed,minutes\n10m,1,10\n10m,2,10.1\n30m,1,30\n30m,2,30.2\n")
+    axes = [c.axes for c in answer(tmp_path / "runs.csv").configurations]
+    assert axes == [{"params.model": "10m"}, {"params.model": "30m"}]
+
+
 def test_results_without_a_known_name_are_no_axes_and_are_said(tmp_path):
     rows = ["a,1,60,62.1,76.5%", "a,2,61,62.1,76.4%", "b,1,30,62.3,76.1%", "b,2,31,61.9,76.2%"]
     (tmp_path / "runs.csv").write_text("\n".join(["gpu,seed,minutes,MMLU,accuracy", *rows]) + "\n")
