@@ -64,6 +64,7 @@ _NAME = re.compile(
     r"(?P<name>[a-z][\w.@'/-]*(?: (?!- )[a-z(][\w.@'/)-]*)*)[\"'\])]*(?P<mark>\s*[:=|│]+\s*|\s+)[\"'\[]*$",
     re.IGNORECASE,
 )
+_OF_PARTS = re.compile(rf"loss\W+(?:{PARTS['train']})\W*$", re.IGNORECASE)  # `loss train: 0.7, val: 0.8`
 _BARE = re.compile(rf"(?<![\w ])\s*(?:{'|'.join(PARTS.values())})\s*[:=]\s*$", re.IGNORECASE)
 _PROSE = re.compile(r"\b(?:of|on|for|at)\b[^:=|,]*$", re.IGNORECASE)
 _PIECES = re.compile(r"[-_/.@' ()\[\]]+|(?<=[a-z])(?=[A-Z][a-z])")
@@ -136,7 +137,7 @@ def slots_in(
         elif re.match(r"[\w:]", rest) or (match[1].isdigit() and len(match[1]) > 20):
             continue
         elif name:
-            has_loss = has_loss or name.endswith("loss")
+            has_loss = has_loss or (name.endswith("loss") and not _OF_PARTS.search(lead))
             is_open = re.fullmatch(r"\s*\(\s*", "".join(leads[number + 1 : number + 2]))
             if is_open and re.match(r"\s*\)", text[matches[number + 1].end() :]):  # a running mean
                 mean = number + 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,10 @@ _SETTINGS = re.compile(
 _RATE = re.compile(r"(?:train_)?(?!time)(\w+?)(?:_per_s(?:ec(?:ond)?)?|/s(?:ec)?)|\w*throughput\w*", re.IGNORECASE)
 _MONEY = re.compile(r"(?:.*[_ ])?(?:cost|price|usd|dollars?)(?:[_ ].*)?|.*\$.*", re.IGNORECASE)
 _NO_SETTING = re.compile(r"_.*|(?!params\.|settings\.)\w+\..*")
+_PLACES = ("epoch", "_step", "step", "time/total_timesteps", "total_timesteps", "_runtime", "_timestamp")
+"""Columns that count the work of one run, in order of preference."""
+_ELAPSED = ("_runtime", "_timestamp", "time/time_elapsed", "time_elapsed", "time")
+"""Columns that may be the seconds since a run began."""
 STATES = ("state", "status")  # columns that say how a run ended
 _WORDS: Mapping[str, str] = {
     **dict.fromkeys(("finished", "complete", "done", "success", "succeeded"), TrialStatus.COMPLETED),
@@ -90,7 +94,8 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
         raise FileError(file.problems, SHOWN)
     if file.names[0] == "Step" and any(" - " in name for name in columns):
         return _chart(file, columns)
-    if {"_runtime", "_timestamp"} & columns.keys() or {"epoch", "step"} <= columns.keys():
+    is_export = {"_runtime", "_timestamp", "time/total_timesteps"} & columns.keys()
+    if is_export or {"epoch", "step"} <= columns.keys():
         return history(file.path, columns).table()
     first: dict[str, int] = {}
     for line, name in zip(file.lines, columns.get("trial", ()), strict=False):
@@ -113,7 +118,7 @@ def read_log(path: Path) -> Log:
     file = CsvTable(path)
     texts, names = file.read_lines(), file.names
     is_of_runs = "epoch" not in names and any(name.lower() in STATES for name in names)
-    if file.problems or not texts or is_of_runs or not {"epoch", "step", "_step"} & {*names}:
+    if file.problems or not texts or is_of_runs or not {*_PLACES[:5]} & {*names}:
         raise NoLog(file.problems or [Problem(str(path), 1, 1, "", "no line counts epochs or steps")])
     if not is_of_others(names) and any(name in TIMES or is_of_trial(name) for name in names):
         file.convert(texts)
@@ -253,7 +258,7 @@ def _check_numbers(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> None
 
 def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
     """Return a log with several lines of an epoch or step; each column has its last value of an epoch."""
-    key = next(name for name in ("epoch", "_step", "step", "_runtime", "_timestamp") if name in columns)
+    key = next(name for name in _PLACES if name in columns)
     rows: dict[float, dict[str, float]] = {}
     numbers = {name: column for name, texts in columns.items() if (column := _numbers(texts))}
     place = 0.0
@@ -264,7 +269,8 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
     metrics = {metric: name for name in numbers if not name.startswith("_") and (metric := _metric(name))}
     epochs: dict[str, list[Any]] = {"epoch": [*range(1, len(rows) + 1)]}
     epochs |= {metric: [epoch.get(name) for epoch in rows.values()] for metric, name in metrics.items()}
-    if clock := next((name for name in ("_runtime", "_timestamp") if name in numbers), ""):
+    clocks = (name for name in _ELAPSED if name in numbers and (name.startswith("_") or _grows(numbers[name])))
+    if clock := next(clocks, ""):
         begin_s = next(epoch[clock] for epoch in rows.values() if clock in epoch) if clock == "_timestamp" else 0.0
         last_s, epochs["elapsed_s"] = 0.0, []
         for epoch in rows.values():
@@ -273,6 +279,12 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
     if not metrics and not clock:
         raise FileError([Problem(str(path), 1, 1, "", "no column is a time or a metric")])
     return Log(path, epochs)
+
+
+def _grows(numbers: Sequence[float | None]) -> bool:
+    """Return whether a column may be the time since a run began: not that of each line."""
+    present = [number for number in numbers if number is not None]
+    return len(present) > 1 and all(earlier <= later for earlier, later in pairwise(present))
 
 
 def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:

@@ -172,6 +172,29 @@ def test_a_step_time_counts_for_the_steps_since_the_last_line(tmp_path, lines, u
     assert row.seconds.value == pytest.approx(unit_s, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    "head",
+    ["epoch,time,train/box_loss,val/box_loss", "time/iterations,time/time_elapsed,time/total_timesteps,val/loss"],
+)
+def test_elapsed_seconds_of_a_table_by_epoch(tmp_path, head):
+    for name, epoch_s in (("a", 40), ("b", 20)):
+        for seed in (1, 2, 3):
+            rows = [f"{e},{e * (epoch_s + seed / 10):.3f},{e * 1000},{3 / e:.4f}" for e in range(1, 7)]
+            (tmp_path / f"{name}_seed{seed}.csv").write_text("\n".join([head, *rows]) + "\n")
+    found = answer(tmp_path)
+    assert [(c.axes, c.completed) for c in found.configurations] == [({"params.log": "a"}, 3), ({"params.log": "b"}, 3)]
+    assert [c.seconds.value for c in found.configurations] == pytest.approx([40.2, 20.2], rel=0.01)
+
+
+def test_losses_of_both_parts_after_one_name(tmp_path):
+    lines = [
+        f"iter {n} step {n} | loss train: {9 / n:.3f}, val: {8 / n:.3f} | iter time: 346.75 ms" for n in range(1, 9)
+    ]
+    (tmp_path / "run.log").write_text("\n".join(lines) + "\n")
+    (row,) = answer(tmp_path / "run.log").configurations
+    assert (row.quality.value, row.seconds.value) == (1.0, pytest.approx(0.34675))
+
+
 def test_a_run_that_was_resumed_has_the_time_of_its_part(tmp_path):
     lines = [*transformers_lines(10)]
     (tmp_path / "whole.log").write_text("\n".join(lines) + "\n")
