@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -24,14 +24,15 @@ from raybench.results.output_clock import OutputClock
 from raybench.sources.rows import Log, NoLog
 
 _NAMES = r"(?:train(?:ing)?_time|total[ _](?:training[ _])?time|(?:time_)?elapsed(?:[ _]time)?)[:=\s]+"
-_NUMBER, _END = r"(\d+(?:\.\d+)?) ?", r"(?![\w.])"
-_TOTAL = re.compile(f"{_NAMES}{_NUMBER}(ms|s|sec)?{_END}", re.IGNORECASE)
-_MINUTES = re.compile(f"{_NAMES}{_NUMBER}(m|min){_END}", re.IGNORECASE)
-_STEP = re.compile(rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NUMBER}(ms|s){_END}", re.IGNORECASE)
-_MEGATRON = re.compile(r"elapsed time per iteration \((ms|s)\): *(\d+(?:\.\d+)?)")
-_BARE = re.compile(
-    r"(?<![\w-])time:? +(\d+\.\d+)()(?![\w.]| ?(?:ms|s|m|h)\w*\b)", re.IGNORECASE
-)  # detectron2's, ImageNet's
+_NUMBER, _END = r"(?P<amount>\d+(?:\.\d+)?) ?", r"(?![\w.])"
+_TOTAL = re.compile(f"{_NAMES}{_NUMBER}(?P<unit>ms|s|sec)?{_END}", re.IGNORECASE)
+_MINUTES = re.compile(f"{_NAMES}{_NUMBER}(?P<unit>m|min){_END}", re.IGNORECASE)
+_STEP = re.compile(
+    rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NUMBER}(?P<unit>ms|s){_END}", re.IGNORECASE
+)
+_MEGATRON = re.compile(rf"elapsed time per iteration \((?P<unit>ms|s)\): *{_NUMBER}")
+# Of detectron2 and of PyTorch's ImageNet example, in seconds.
+_BARE = re.compile(r"(?<![\w-])time:? +(?P<amount>\d+\.\d+)(?P<unit>)(?![\w.]| ?(?:ms|s|m|h)\w*\b)", re.IGNORECASE)
 _KERAS = re.compile(r"(?<!\d)(\d+)/\1\b.*?(?:\b(\d+)s\b.*?)?(?<![\d.])(\d+(?:\.\d+)?) ?(us|ms|s)/step")
 _BAR = re.compile(r"epoch\D{0,3}(\d+).*?(?<!\d)(\d+)/\2 \[(?:(\d+):)?(\d+):(\d+)<", re.IGNORECASE)  # tqdm's, at its end
 _OF_EPOCH = re.compile(r"epoch\D{0,3}(\d+)\W+(total time: )(?:(\d+):)?(\d+):(\d+)", re.IGNORECASE)  # torchvision's
@@ -108,44 +109,87 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock
     return Log(path, columns, text, output_clock=clock, warning=warning, amounts=amounts), output.clock
 
 
+Matches = Sequence[re.Match[str] | None]  # of one clock in each line
+
+
+def _value(match: re.Match[str]) -> float:
+    return float(match["amount"]) * _SECONDS[(match["unit"] or "").lower()]
+
+
+def _totals(lines: Sequence[str], matches: Matches) -> Iterator[float]:
+    """Yield the time at each line, by times since training began."""
+    return accumulate((_value(match) if match else 0.0 for match in matches), max)
+
+
+def _steps(lines: Sequence[str], matches: Matches) -> Iterator[float]:
+    """Yield the time at each line, by the time of one of the steps since the line before.
+
+    An evaluation, or the first compilation, is in the time of one step alone.
+    """
+    usual_s, at_s, count = median(map(_value, filter(None, matches))), 0.0, None
+    for line, match in zip(lines, matches, strict=True):
+        if match:
+            value = _value(match)
+            found = next(filter(None, (pattern.search(line) for pattern in _COUNTS)), None)
+            number = int(found[1]) if found else None
+            steps = max(1, number - count) if number is not None and count is not None else 1
+            if not (found and found.re is _COUNTS[0] and number == count):  # else it is of a different process
+                at_s += value + (steps - 1) * (usual_s if value > UNUSUAL * usual_s else value)
+            count = number
+        yield at_s
+
+
+def _keras(lines: Sequence[str], matches: Matches) -> Iterator[float]:
+    """Yield the time at each line, by that of each epoch: of steps or in all, of which both are rounded."""
+    at_s = 0.0
+    for match in matches:
+        if match and match[4] == "s" and match[2] and int(match[2]) > float(match[3]):
+            at_s += int(match[2])
+        elif match:
+            at_s += int(match[1]) * float(match[3]) * _SECONDS[match[4]]
+        yield at_s
+
+
+def _bars(lines: Sequence[str], matches: Matches) -> Iterator[float]:
+    """Yield the time at each line, by that since an epoch began."""
+    at_s, epoch, began_s = 0.0, "", 0.0
+    for match in matches:
+        if match:
+            epoch, began_s = match[1], began_s if epoch == match[1] else at_s
+            at_s = max(at_s, began_s + 3600 * int(match[3] or 0) + 60 * int(match[4]) + int(match[5]))
+        yield at_s
+
+
+def _dates(lines: Sequence[str], matches: Matches) -> Iterator[float]:
+    """Yield the time at each line, since the first one with a date."""
+    at_s, begin = 0.0, math.nan
+    for match in matches:
+        if match:
+            moment = datetime.fromisoformat(match[1]).timestamp() + float(f"0.{match[2] or 0}")
+            begin = moment if math.isnan(begin) else begin
+            at_s = moment - begin
+        yield at_s
+
+
+_CLOCKS: Mapping[re.Pattern[str], Callable[[Sequence[str], Matches], Iterator[float]]] = {
+    _TOTAL: _totals,
+    _OF_EPOCH: _bars,
+    _STEP: _steps,
+    _MEGATRON: _steps,
+    _MINUTES: _totals,
+    _KERAS: _keras,
+    _BAR: _bars,
+    _DATE: _dates,
+    _BARE: _steps,
+}
+"""How times are computed from the lines of each clock, in order of preference."""
+
+
 def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
     """Return what the times of lines are from, and those of all lines; without any, a line takes a second."""
-    for kind in (_TOTAL, _OF_EPOCH, _STEP, _MEGATRON, _MINUTES, _KERAS, _BAR, _DATE, _BARE):
+    for kind, stamps in _CLOCKS.items():
         matches = [kind.search(line) for line in lines]
-        if sum(map(bool, matches)) < 2:
-            continue
-        times, at_s, count = [], 0.0, None
-        steps_s = [float(match[1]) * _SECONDS[match[2]] for match in matches if match and kind is _STEP]
-        usual_s = median(steps_s) if steps_s else math.inf
-        begin: float | None = None
-        bar, bar_s = "", 0.0  # the number of the bar, and when it began
-        for line, match in zip(lines, matches, strict=True):
-            if match and kind is _DATE:
-                moment = datetime.fromisoformat(match[1]).timestamp() + float(f"0.{match[2] or 0}")
-                begin = moment if begin is None else begin
-                at_s = moment - begin
-            elif match and kind is _KERAS:
-                unit_s, steps = _SECONDS[match[4]], int(match[1])
-                is_total_finer = match[2] and int(match[2]) > float(match[3])  # both are rounded to whole units
-                at_s += float(match[2]) if is_total_finer and match[4] == "s" else steps * float(match[3]) * unit_s
-            elif match and kind in (_BAR, _OF_EPOCH):
-                bar, bar_s = match[1], bar_s if bar == match[1] else at_s
-                at_s = max(at_s, bar_s + 3600 * int(match[3] or 0) + 60 * int(match[4]) + int(match[5]))
-            elif match:
-                unit, amount = match.groups() if kind is _MEGATRON else (match[2], match[1])
-                value = float(amount) * _SECONDS[(unit or "").lower()]
-                found = next(filter(None, (pattern.search(line) for pattern in _COUNTS)), None)
-                number = int(found[1]) if found else None
-                steps = max(1, number - count) if number is not None and count is not None else 1
-                if found and found.re is _COUNTS[0] and number == count:  # of a different process
-                    steps = 0
-                if kind not in (_STEP, _MEGATRON, _BARE):
-                    at_s = max(at_s, value)
-                elif steps:  # an evaluation, or the first compilation, is in the time of one step alone
-                    at_s += value + (steps - 1) * (usual_s if value > UNUSUAL * usual_s else value)
-                count = number
-            times.append(at_s)
-        if times[-1] > 0:
+        if sum(map(bool, matches)) > 1 and (times := list(stamps(lines, matches)))[-1] > 0:
             return kind, times
     passes = [float(match[1]) if (match := _PASSES.search(line)) else 0.0 for line in lines]
     if (total := next(filter(None, map(_RUNTIME.search, lines)), None)) and max(passes) > 0:

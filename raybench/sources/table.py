@@ -158,10 +158,7 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
         for pattern, left_out in _CELLS:
             if present and all(map(pattern.fullmatch, present)):
                 found = [pattern.fullmatch(text) for text in texts]
-                texts = [
-                    match[1].replace(left_out, "") if match and left_out else match[1] if match else ""
-                    for match in found
-                ]
+                texts = [match[1].replace(left_out, "") if match else "" for match in found]
                 present = [text for text in texts if text]
         times = [_PARTS_OF_TIME.fullmatch(text) for text in present]
         is_time = ":" in "".join(present[:1]) or re.search(
