@@ -161,9 +161,7 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
                 texts = [match[1].replace(left_out, "") if match else "" for match in found]
                 present = [text for text in texts if text]
         times = [_PARTS_OF_TIME.fullmatch(text) for text in present]
-        is_time = ":" in "".join(present[:1]) or re.search(
-            "time|dur|elapsed|wall|train", name, re.IGNORECASE
-        )  # not 10m
+        is_time = ":" in "".join(present[:1]) or not _CLOCKS.isdisjoint(_words_of(name))  # not 10m, a size
         if is_time and present and all(times):
             name, texts = ("time_s" if "time_s" not in columns else name), [str(_seconds_of(text)) for text in texts]
         plain[name] = texts
