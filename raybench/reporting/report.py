@@ -41,7 +41,7 @@ CONTEXT = ("made", "dates", "grid_file", "machines", "versions", "clocks", "meth
 
 @dataclass(frozen=True)
 class Report:
-    """A grid's report. What only a page or JSON shows is computed when it is asked for.
+    """A grid's report. Properties are computed at their first use, since a terminal shows only the answer.
 
     Attributes:
         answer: the answer.

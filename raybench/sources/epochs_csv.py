@@ -67,7 +67,7 @@ _OF_EPOCHS = {
 }
 """Further ones in a CSV of epochs."""
 _HOURLY = re.compile(
-    r"(?=.*(?:price|cost|usd|dollar|[$€]))(?:(?:price|cost|rate)_?)?(?:(?:usd|dollars?|[$€])_?)?(?:/gpu)?(?:_?per_|/)?h(?:(?:ou)?r)?"
+    r"(?=.*(?:price|cost|usd|dollar|\$))(?:(?:price|cost|rate)_?)?(?:(?:usd|dollars?|\$)_?)?(?:/gpu)?(?:_?per_|/)?h(?:(?:ou)?r)?"
     r"|hourly_(?:price|cost|rate)(?:_usd|_\$)?",
     re.IGNORECASE,
 )
@@ -99,7 +99,7 @@ def load_csv(path: Path, repeats: Repeats | None = None) -> list[Run]:
 
 def alias(name: str) -> str:
     """Return raybench's name of a column."""
-    is_hourly = _HOURLY.fullmatch(re.sub(r"[^\w$€/]+", "_", name).strip("_"))
+    is_hourly = _HOURLY.fullmatch(re.sub(r"[^\w$/]+", "_", name).strip("_"))
     known = name.lower() if name.lower() in KNOWN else name  # Seed
     return "price_per_hour" if is_hourly else ALIASES.get(name, known)
 

@@ -132,6 +132,7 @@ def _count_unequal_work(logs: Sequence[Log]) -> None:
         if min(sizes) > 0 and max(sizes) > UNEQUAL_WORK * min(sizes):
             for log in logs:
                 log.columns = {**log.columns, unit: log.amounts[unit]}
+                log.warning = "Steps differ in their work, so the rates that the programs printed are compared"
 
 
 def _digest(log: Path) -> bytes:

@@ -44,7 +44,7 @@ _WITH_EVALUATION = {
     _BAR: "Times are those of progress bars, which include validation",
     _RUNTIME: "Times are `train_runtime`, spread evenly over the epochs; it includes evaluations",
 }
-"""What is said of clocks that do not leave out evaluation."""
+"""Sentences on clocks whose times include evaluation."""
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d+))?")
 _COUNTS = (
@@ -130,10 +130,10 @@ def _steps(lines: Sequence[str], matches: Matches) -> Iterator[float]:
     for line, match in zip(lines, matches, strict=True):
         if match:
             value = _value(match)
-            found = next(filter(None, (pattern.search(line) for pattern in _COUNTS)), None)
-            number = int(found[1]) if found else None
+            counter = next(filter(None, (pattern.search(line) for pattern in _COUNTS)), None)
+            number = int(counter[1]) if counter else None
             steps = max(1, number - count) if number is not None and count is not None else 1
-            if not (found and found.re is _COUNTS[0] and number == count):  # else it is of a different process
+            if not (counter and counter.re is _COUNTS[0] and number == count):  # else it is of a different process
                 at_s += value + (steps - 1) * (usual_s if value > UNUSUAL * usual_s else value)
             count = number
         yield at_s

@@ -41,7 +41,7 @@ _REPEATS = ("rep", "run", "run_id", "run_number", "replicate", "repetition", "tr
 """Names of a column that, with whole numbers that occur again, is that of the repeat."""
 _COUNTS = ("gpus", "num_gpus", "n_gpus", "ngpus", "gpu_count", "num_devices", "n_devices", "accelerators")
 _CELLS = (
-    (re.compile(r"[$€£]\s*([\d.,]+)"), ""),
+    (re.compile(r"\$\s*([\d.,]+)"), ""),
     (re.compile(r"([-+]?[\d.]+)\s*%"), ""),
     (re.compile(r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?)"), ","),
 )
@@ -53,9 +53,9 @@ _PARTS_OF_TIME = re.compile(
 _SETTINGS = re.compile(
     r"lr|.*(?:rate|decay|momentum|dropout|beta|eps|alpha|temperature|scale|ratio|frac).*", re.IGNORECASE
 )
-"""Names of columns of broken numbers that are settings, and no results."""
+"""Names of columns with fractional numbers that are settings, not results."""
 _RATE = re.compile(r"(?:train_)?(?!time)(\w+?)(?:_per_s(?:ec(?:ond)?)?|/s(?:ec)?)|\w*throughput\w*", re.IGNORECASE)
-_MONEY = re.compile(r"(?:.*[_ ])?(?:cost|price|usd|dollars?)(?:[_ ].*)?|.*\$.*", re.IGNORECASE)
+_MONEY = re.compile(r"(?:.*[_ ])?(?:cost|price|usd|dollars?)(?:[_ ].*)?|.*[$€£].*", re.IGNORECASE)
 _NO_SETTING = re.compile(r"_.*|(?!params\.|settings\.)\w+\..*")
 _PLACES = ("epoch", "_step", "step", "time/total_timesteps", "total_timesteps", "_runtime", "_timestamp")
 """Columns that count the work of one run, in order of preference."""
@@ -157,8 +157,8 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
         present = [text for text in texts if text]
         for pattern, left_out in _CELLS:
             if present and all(map(pattern.fullmatch, present)):
-                found = [pattern.fullmatch(text) for text in texts]
-                texts = [match[1].replace(left_out, "") if match else "" for match in found]
+                matches = [pattern.fullmatch(text) for text in texts]
+                texts = [match[1].replace(left_out, "") if match else "" for match in matches]
                 present = [text for text in texts if text]
         times = [_PARTS_OF_TIME.fullmatch(text) for text in present]
         is_time = ":" in "".join(present[:1]) or not _CLOCKS.isdisjoint(_words_of(name))  # not 10m, a size
@@ -273,13 +273,15 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
             epochs["elapsed_s"].append(last_s)
     if not metrics and not clock:
         raise FileError([Problem(str(path), 1, 1, "", "no column is a time or a metric")])
-    return Log(path, epochs)
+    said = "Column time was taken for the seconds since training began" if clock == "time" else ""
+    return Log(path, epochs, warning=said)
 
 
 def _grows(numbers: Sequence[float | None]) -> bool:
-    """Return whether a column may be the time since a run began: not that of each line."""
+    """Return whether a column is the time since a run began: that of each epoch does not grow with their number."""
     present = [number for number in numbers if number is not None]
-    return len(present) > 1 and all(earlier <= later for earlier, later in pairwise(present))
+    is_rising = len(present) > 1 and all(earlier < later for earlier, later in pairwise(present))
+    return is_rising and present[-1] > 1.5 * present[0]
 
 
 def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
@@ -309,7 +311,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
             continue
         elif metric and numbers:
             table.setdefault(metric, numbers)
-        elif (numbers and _MONEY.fullmatch(name)) or metric or time:
+        elif metric or time or (_MONEY.fullmatch(name) and (numbers or re.search("[$€£]", name))):
             unused.append(written)
         elif (name in OF_TRIALS or name not in _COMPUTED) and not (_NO_SETTING.fullmatch(name) or not any(texts)):
             settings[name.removeprefix(PARAM)] = as_parameters(texts)
@@ -331,7 +333,7 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     results = [name for name, column in repeated.items() if _is_result(name.removeprefix(PARAM), column)]
     repeated = {name: column for name, column in repeated.items() if name not in results}
     unused += [
-        name.removeprefix(PARAM) for name, column in varied.items() if name not in repeated and _is_broken(column)
+        name.removeprefix(PARAM) for name, column in varied.items() if name not in repeated and _is_fractional(column)
     ]
     is_told = any(
         name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order", "price_per_hour"} for name in table
@@ -343,36 +345,36 @@ def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
         for *values, price in zip(*settings_of, table["price_per_hour"], strict=True):
             prices.setdefault(tuple(values), set()).add(price)
         if any(len(different) > 1 for different in prices.values()):
-            text = "differs between runs of the same: name it price_per_hour, or cost if it is of a run"
+            text = "differs between equal runs: name it price_per_hour, or cost if it is the price of a run"
             raise FileError([Problem(str(path), 1, 1 + [*columns].index("price"), "price", text)])
     if "trial" not in table:
         numbers_of = count(1)
         table["trial"] = [f"{path.stem}:{next(numbers_of)}" for _ in range(size)]
     rows = Table(path, {n: c for n, c in table.items() if n in ("trial", "epoch") or any(v is not None for v in c)})
     rows.output_clock = OutputClock(label=unit) if order > 1 and unit and not warning else None
+    said = [warning] if warning else []
     if written and not warning and not _unit(written) and order < 3:
-        warning = f"Column {written} was taken for seconds; write its unit, such as {written}_h"
-    if unused and not warning:
-        warning = f"Not read: {', '.join(unused)}; names that are: time_s, val/loss, val/accuracy, price_per_hour"
-    if order == 1 and len({*table.get("epochs", ())} - {None}) > 1 and not warning:
-        warning = "Times are of whole runs, with different numbers of epochs"
+        said.append(f"Column {written} was taken for seconds; write its unit, such as {written}_h")
+    if unused:
+        said.append(f"Not used: {', '.join(unused)} (known names: time_s, val/loss, val/accuracy, price_per_hour)")
+    if order == 1 and len({*table.get("epochs", ())} - {None}) > 1:
+        said.append("Times are of whole runs, with different numbers of epochs")
     if "price_per_hour" in table and any(count != 1 for count in table.get("device_count", ())):
-        if of_one := next((name for name in columns if alias(name) == "price_per_hour" and "/gpu" in name.lower()), ""):
+        if any(alias(name) == "price_per_hour" and "/gpu" in name.lower() for name in columns):
             pairs = zip(table["price_per_hour"], table["device_count"], strict=True)
             rows.columns["price_per_hour"] = [None if None in pair else pair[0] * pair[1] for pair in pairs]
-        warning = warning or (
-            "" if of_one else "Prices are taken for those of all devices of a run; of one, name them $/gpu/h"
-        )
-    rows.warning = warning
+        else:
+            said.append("Prices are taken for those of all devices of a run; name that of one device $/gpu/h")
+    rows.warning = ". ".join(said)
     return rows
 
 
 def _is_result(name: str, column: Sequence[Any]) -> bool:
-    """Return whether a column without a known name has results, not values of a setting: broken numbers that differ."""
-    return _is_broken(column) and not _SETTINGS.fullmatch(name) and min(Counter(column).values()) < 2
+    """Return whether an unknown column has results, not values of a setting: fractional numbers that differ."""
+    return _is_fractional(column) and not _SETTINGS.fullmatch(name) and min(Counter(column).values()) < 2
 
 
-def _is_broken(column: Sequence[Any]) -> bool:
+def _is_fractional(column: Sequence[Any]) -> bool:
     return any(isinstance(value, float) and not value.is_integer() for value in column)
 
 

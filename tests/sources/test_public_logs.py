@@ -225,7 +225,7 @@ def test_steps_of_unequal_work_are_compared_by_what_they_print_per_second(tmp_pa
         (
             "gpu,minutes,cost ($)",
             ["a,60,9", "a,61,9", "b,30,9", "b,31,8"],
-            "Not read: cost ($); names that are",
+            "Not used: cost ($)",
         ),
     ],
 )
@@ -267,7 +267,7 @@ def test_results_without_a_known_name_are_no_axes_and_are_said(tmp_path):
     found = answer(tmp_path / "runs.csv")
     assert [c.axes for c in found.configurations] == [{"params.gpu": "a"}, {"params.gpu": "b"}]
     assert found.configurations[0].quality.value == pytest.approx(0.7645)
-    assert found.status.repeats[0].startswith("Not read: MMLU; names that are: time_s")
+    assert found.status.repeats[0].startswith("Not used: MMLU (known names: time_s")
 
 
 def test_prices_of_one_of_several_devices(tmp_path):
@@ -280,6 +280,21 @@ def test_prices_of_one_of_several_devices(tmp_path):
     assert [c.price_per_hour for c in answer(tmp_path / "runs.csv").configurations] == [16, 12]
 
 
+def test_each_guess_on_a_table_is_said(tmp_path):
+    rows = ["a,8,60,2,9.1", "a,8,61,2,9.2", "b,4,30,3,8.1", "b,4,31,3,8.2"]
+    (tmp_path / "runs.csv").write_text("\n".join(["gpu,gpus,duration,price_per_hour,€", *rows]) + "\n")
+    (said,) = answer(tmp_path / "runs.csv").status.repeats
+    for part in ("Column duration was taken for seconds", "Not used: €", "Prices are taken for those of all devices"):
+        assert part in said
+
+
+def test_equal_times_of_epochs_are_not_elapsed(tmp_path):
+    rows = [f"{epoch},{time},{3 / epoch:.3f}" for epoch, time in enumerate((12, 12.1, 12.3), 1)]
+    (tmp_path / "run.csv").write_text("\n".join(["epoch,time,val/box_loss", *rows]) + "\n")
+    (row,) = build.from_grid(build.one_grid([str(tmp_path)], tmp_path)).answer.configurations
+    assert row.seconds is None
+
+
 @pytest.mark.parametrize("name", ["$/hr", "price ($/h)", "usd_per_hour", "hourly_cost"])
 def test_prices_per_hour_of_a_table(tmp_path, name):
     (tmp_path / "runs.csv").write_text(f"gpu,minutes,{name}\na,60,9\na,61,9\nb,30,20\nb,31,20\n")
@@ -288,7 +303,7 @@ def test_prices_per_hour_of_a_table(tmp_path, name):
 
 def test_a_price_that_may_be_of_a_run_is_asked_for(tmp_path):
     (tmp_path / "runs.csv").write_text("gpu,seed,minutes,price\na,0,60,9.1\na,1,61,9.2\nb,0,30,8.1\nb,1,31,8.2\n")
-    with pytest.raises(FileError, match="price: differs between runs of the same: name it price_per_hour, or cost if"):
+    with pytest.raises(FileError, match="price: differs between equal runs: name it price_per_hour, or cost if"):
         answer(tmp_path / "runs.csv")
 
 
