@@ -13,7 +13,7 @@ from raybench.core.settings import PARAM
 from raybench.core.text import plural
 from raybench.errors import FileError, UsageError
 from raybench.results.run_table import Run
-from raybench.sources import mlperf, program_log, table, tensorboard, trackio, trainer_state
+from raybench.sources import mlperf, program_log, table, tensorboard, trainer_state
 from raybench.sources.rows import Log, NoLog, Repeats, is_of_trial
 
 TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
@@ -40,7 +40,7 @@ _NO_SETTING = re.compile(r".*(?:id|pid|port|time|date|host|path|dir|file|url|ran
 
 def is_log(path: Path) -> bool:
     """Return whether a file may be a log that this module reads."""
-    if path.name.startswith(tensorboard.PREFIX) or path.name == trainer_state.NAME or trackio.is_trackio(path):
+    if path.name.startswith(tensorboard.PREFIX) or path.name == trainer_state.NAME:
         return True
     if path.suffix.lower() not in {*TEXTS, ".csv"} or path.name.startswith(".") or not path.is_file():
         return False
@@ -77,8 +77,6 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
                 logs.append(tensorboard.read(file))
             elif file.name == trainer_state.NAME:
                 logs.append(trainer_state.read(file))
-            elif file.suffix == trackio.SUFFIX:
-                logs += trackio.read(file)
             elif file.suffix.lower() == ".csv":
                 logs.append(table.read_log(file))
             elif mlperf.MARK in file.read_text(encoding="utf-8", errors="replace"):
@@ -103,7 +101,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     if not logs:
         raise next(iter(left_out.values())) if left_out else UsageError(f"{path}: no log in it")
     _count_unequal_work(logs)
-    names = [str(log.values.get("trial") or _name(log.path, path)) for log in logs]
+    names = [_name(log.path, path) for log in logs]
     values = (
         [_said(log, name, axes) for log, name in zip(logs, names, strict=True)] if axes else _differences(logs, names)
     )

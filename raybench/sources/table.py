@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import count, pairwise
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -284,89 +285,147 @@ def _grows(numbers: Sequence[float | None]) -> bool:
     return is_rising and present[-1] > 1.5 * present[0]
 
 
-def _of_runs(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
-    if {"steady_s", "epochs_done"} <= columns.keys():
+@dataclass
+class _Columns:
+    """The columns of a table with a line per run, by what they hold.
+
+    Attributes:
+        written: all columns, as text.
+        table: those that raybench has, and metrics.
+        settings: those that may be axes.
+        times: times and rates: their order of preference, name, seconds of the unit, and what takes them.
+        unused: names of those that are neither.
+        notes: on what was taken for granted or is not used.
+    """
+
+    path: Path
+    written: Mapping[str, Sequence[str]]
+    table: dict[str, Sequence[Any]]
+    settings: dict[str, Sequence[Any]] = field(default_factory=dict)
+    times: list[tuple[int, str, float, str]] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    output_clock: OutputClock | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of runs."""
+        return len(self.table["epoch"])
+
+    def error(self, column: int, name: str, text: str) -> FileError:
+        """Return an error at a column of the first line."""
+        return FileError([Problem(str(self.path), 1, column, name, text)])
+
+
+def _of_runs(path: Path, written: Mapping[str, Sequence[str]]) -> Table:
+    """Return the rows of a table with a line per run.
+
+    Raises:
+        FileError: it has neither a time nor a metric, or runs of one device have several prices per hour.
+    """
+    columns = _Columns(path, written, {"epoch": [1] * len(next(iter(written.values())))})
+    if {"steady_s", "epochs_done"} <= written.keys():
         text = "a table of raybench's trials, without the times of epochs; write `results.epochs` instead"
-        raise FileError([Problem(str(path), 1, 1, "", text)])
-    size = len(next(iter(columns.values())))
-    table: dict[str, Sequence[Any]] = {"epoch": [1] * size}
-    settings: dict[str, Sequence[Any]] = {}
-    times: list[tuple[int, str, float, str]] = []
-    unused: list[str] = []
-    for written, texts in columns.items():
-        name, numbers = alias(written), _numbers(texts)
-        name = "device_count" if name.lower() in _COUNTS and all(map(str.isdecimal, texts)) else name
-        metric, rate = _metric(name), _RATE.fullmatch(name)
-        time = None if rate else _time(name)
-        if name.lower() in STATES:
-            words = [text.lower() for text in texts]
-            if _WORDS.keys() & {*words}:
-                table["status"] = [_WORDS.get(word, word) or None for word in words]
-        elif time and numbers and (name not in KNOWN or name in (*TIMES, "wall_s")):
-            order = 0 if name == "epochs_s" else 1 if time[1] == "run" else 2
-            times.append((order, written, *time))
-        elif rate and numbers and name not in KNOWN:
-            times.append((3, written, 0.0, rate[1] or ""))
-        elif name in OF_TRIALS and _converted(name, texts, table):
-            continue
-        elif metric and numbers:
-            table.setdefault(metric, numbers)
-        elif metric or time or (_MONEY.fullmatch(name) and (numbers or re.search("[$€£]", name))):
-            unused.append(written)
-        elif (name in OF_TRIALS or name not in _COMPUTED) and not (_NO_SETTING.fullmatch(name) or not any(texts)):
-            settings[name.removeprefix(PARAM)] = as_parameters(texts)
+        raise columns.error(1, "", text)
+    for name, texts in written.items():
+        _sort(columns, name, texts)
+    _choose_time(columns)
+    _choose_axes(columns)
+    _check_prices(columns)
+    table = columns.table
+    table.setdefault("trial", [f"{path.stem}:{number}" for number in range(1, columns.size + 1)])
+    rows = Table(path, {n: c for n, c in table.items() if n in ("trial", "epoch") or any(v is not None for v in c)})
+    rows.output_clock, rows.warning = columns.output_clock, ". ".join(columns.notes)
+    return rows
+
+
+def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
+    """Add a column to those that hold the same."""
+    name, numbers = alias(written), _numbers(texts)
+    name = "device_count" if name.lower() in _COUNTS and all(map(str.isdecimal, texts)) else name
+    metric, rate = _metric(name), _RATE.fullmatch(name)
+    time = None if rate else _time(name)
+    if name.lower() in STATES:
+        words = [text.lower() for text in texts]
+        if _WORDS.keys() & {*words}:
+            columns.table["status"] = [_WORDS.get(word, word) or None for word in words]
+    elif time and numbers and (name not in KNOWN or name in (*TIMES, "wall_s")):
+        order = 0 if name == "epochs_s" else 1 if time[1] == "run" else 2
+        columns.times.append((order, written, *time))
+    elif rate and numbers and name not in KNOWN:
+        columns.times.append((3, written, 0.0, rate[1] or ""))
+    elif name in OF_TRIALS and _converted(name, texts, columns.table):
+        return
+    elif metric and numbers:
+        columns.table.setdefault(metric, numbers)
+    elif metric or time or (_MONEY.fullmatch(name) and (numbers or re.search("[$€£]", name))):
+        columns.unused.append(written)
+    elif (name in OF_TRIALS or name not in _COMPUTED) and not (_NO_SETTING.fullmatch(name) or not any(texts)):
+        columns.settings[name.removeprefix(PARAM)] = as_parameters(texts)
+
+
+def _choose_time(columns: _Columns) -> None:
+    """Add the time of each run from the best column with times or rates."""
+    table, notes = columns.table, columns.notes
+    order, written, factor, unit = min(columns.times, key=lambda time: time[0], default=(4, "", 0.0, ""))
+    numbers = _numbers(columns.written.get(written, ())) or []
     has_metric = any("/" in name for name in table)
-    order, written, factor, unit = min(times, key=lambda time: time[0], default=(4, "", 0.0, ""))
-    numbers, warning = _numbers(columns.get(written, ())) or [], ""
     if order > 1 and written and (has_metric or not unit):  # of a part of a run no time to a target can be told
         what = f"a time per {unit}" if order == 2 else "a rate"
-        warning = f"Column {written} was not used: it is {what}; add the time of the whole run as a column time_s"
+        notes.append(f"Column {written} was not used: it is {what}; add the time of the whole run as a column time_s")
     elif order == 3:
-        table |= {"train_s": [1 / rate if rate else None for rate in numbers], f"units/{unit}": [1] * size}
+        table |= {"train_s": [1 / rate if rate else None for rate in numbers], f"units/{unit}": [1] * columns.size}
+        columns.output_clock = OutputClock(label=unit)
     elif written:
         table["train_s"] = [None if s is None else s * factor for s in numbers]
+        columns.output_clock = OutputClock(label=unit) if order == 2 else None
+        if not _unit(written):
+            notes.append(f"Column {written} was taken for seconds; write its unit, such as {written}_h")
     if not has_metric and "train_s" not in table:
-        names = f"no column is a time or a metric among {cut(', '.join(columns), 200)}; name them time_s and val/loss"
-        raise FileError([Problem(str(path), 1, 1, "", warning or names)])
-    varied = {f"{PARAM}{name}": column for name, column in settings.items() if len({*column}) > 1}
-    repeated = {name: column for name, column in varied.items() if len({*column}) < max(3, size)}
-    results = [name for name, column in repeated.items() if _is_result(name.removeprefix(PARAM), column)]
-    repeated = {name: column for name, column in repeated.items() if name not in results}
-    unused += [
-        name.removeprefix(PARAM) for name, column in varied.items() if name not in repeated and _is_fractional(column)
-    ]
-    is_told = any(
-        name in OF_TRIALS - {"trial", "status", "repeat", "seed", "order", "price_per_hour"} for name in table
-    )
-    table |= repeated or ({} if is_told else dict([*varied.items()][:1]))
-    if "price" in columns and "price_per_hour" in table:
-        settings_of = [column for name, column in table.items() if name == "device" or name.startswith(PARAM)]
+        names = cut(", ".join(columns.written), 200)
+        default = f"no column is a time or a metric among {names}; name them time_s and val/loss"
+        raise columns.error(1, "", notes[0] if notes else default)
+    if order == 1 and len({*table.get("epochs", ())} - {None}) > 1:
+        notes.append("Times are of whole runs, with different numbers of epochs")
+
+
+def _choose_axes(columns: _Columns) -> None:
+    """Add the settings that tell configurations apart: those whose values differ, and repeat."""
+    varied = {name: column for name, column in columns.settings.items() if len({*column}) > 1}
+    repeated = {
+        name: column
+        for name, column in varied.items()
+        if len({*column}) < max(3, columns.size) and not _is_result(name, column)
+    }
+    columns.unused += [name for name, column in varied.items() if name not in repeated and _is_fractional(column)]
+    told_apart = OF_TRIALS - {"trial", "status", "repeat", "seed", "order", "price_per_hour"}
+    axes = repeated or ({} if told_apart & columns.table.keys() else dict([*varied.items()][:1]))
+    columns.table |= {f"{PARAM}{name}": column for name, column in axes.items()}
+    if columns.unused:
+        names = ", ".join(columns.unused)
+        columns.notes.append(f"Not used: {names} (known names: time_s, val/loss, val/accuracy, price_per_hour)")
+
+
+def _check_prices(columns: _Columns) -> None:
+    """Multiply prices of one device by their number, and check that `price` can be a price per hour."""
+    table = columns.table
+    if "price_per_hour" not in table:
+        return
+    if "price" in columns.written:
+        settings = [column for name, column in table.items() if name == "device" or name.startswith(PARAM)]
         prices: dict[tuple[Any, ...], set[float]] = {}
-        for *values, price in zip(*settings_of, table["price_per_hour"], strict=True):
+        for *values, price in zip(*settings, table["price_per_hour"], strict=True):
             prices.setdefault(tuple(values), set()).add(price)
         if any(len(different) > 1 for different in prices.values()):
             text = "differs between equal runs: name it price_per_hour, or cost if it is the price of a run"
-            raise FileError([Problem(str(path), 1, 1 + [*columns].index("price"), "price", text)])
-    if "trial" not in table:
-        numbers_of = count(1)
-        table["trial"] = [f"{path.stem}:{next(numbers_of)}" for _ in range(size)]
-    rows = Table(path, {n: c for n, c in table.items() if n in ("trial", "epoch") or any(v is not None for v in c)})
-    rows.output_clock = OutputClock(label=unit) if order > 1 and unit and not warning else None
-    said = [warning] if warning else []
-    if written and not warning and not _unit(written) and order < 3:
-        said.append(f"Column {written} was taken for seconds; write its unit, such as {written}_h")
-    if unused:
-        said.append(f"Not used: {', '.join(unused)} (known names: time_s, val/loss, val/accuracy, price_per_hour)")
-    if order == 1 and len({*table.get("epochs", ())} - {None}) > 1:
-        said.append("Times are of whole runs, with different numbers of epochs")
-    if "price_per_hour" in table and any(count != 1 for count in table.get("device_count", ())):
-        if any(alias(name) == "price_per_hour" and "/gpu" in name.lower() for name in columns):
-            pairs = zip(table["price_per_hour"], table["device_count"], strict=True)
-            rows.columns["price_per_hour"] = [None if None in pair else pair[0] * pair[1] for pair in pairs]
-        else:
-            said.append("Prices are taken for those of all devices of a run; name that of one device $/gpu/h")
-    rows.warning = ". ".join(said)
-    return rows
+            raise columns.error(1 + [*columns.written].index("price"), "price", text)
+    if all(count == 1 for count in table.get("device_count", ())):
+        return
+    if any(alias(name) == "price_per_hour" and "/gpu" in name.lower() for name in columns.written):
+        pairs = zip(table["price_per_hour"], table["device_count"], strict=True)
+        table["price_per_hour"] = [None if None in pair else pair[0] * pair[1] for pair in pairs]
+    else:
+        columns.notes.append("Prices are taken for those of all devices of a run; name that of one device $/gpu/h")
 
 
 def _is_result(name: str, column: Sequence[Any]) -> bool:
