@@ -62,13 +62,24 @@ def compared(cell: Measured, reference: Measured, quantity: str) -> Estimate | N
 
 def as_ratio(estimate: Estimate, runs: tuple[int, int] = (1, 1)) -> Ratio:
     """Return a difference of logs as a ratio."""
+    low, high = _ends(estimate)
+    these_low, these_high = _ends(estimate.alone) if estimate.alone else (None, None)
+    return Ratio(
+        _exp(estimate.value),
+        low,
+        high,
+        *runs,
+        paired=estimate.paired,
+        these_low=these_low,
+        these_high=these_high,
+        machines=estimate.machines,
+        machine_sd=estimate.machine_sd,
+    )
+
+
+def _ends(estimate: Estimate) -> tuple[float, float] | tuple[None, None]:
     ends = estimate.interval()
-    low, high = map(_exp, ends) if ends else (None, None)
-    ratio = Ratio(_exp(estimate.value), low, high, *runs, estimate.paired)
-    ratio = replace(ratio, machines=estimate.machines, machine_sd=estimate.machine_sd)
-    if these := estimate.alone and estimate.alone.interval():
-        return replace(ratio, these_low=_exp(these[0]), these_high=_exp(these[1]))
-    return ratio
+    return (_exp(ends[0]), _exp(ends[1])) if ends else (None, None)
 
 
 def scaled(number: AnySummary, factor: float) -> AnySummary:
@@ -87,7 +98,10 @@ def cost_ratio(cell: Measured, reference: Measured, quantity: str = TIME, factor
     """Return the cost of the other ÷ the own; None if one is not known."""
     effect = shown_effect(quantity, [(reference, cell)])
     runs = len(cell.samples(quantity)), len(reference.samples(quantity))
-    return scaled(as_ratio(effect.mean, runs), factor) if effect else None
+    if effect is None:
+        return None
+    ratio = as_ratio(effect.mean, runs)
+    return ratio if factor == 1.0 else scaled(ratio, factor)
 
 
 def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int]) -> Difference:
