@@ -166,7 +166,6 @@ class CsvTable(Table):
                 self.problems.append(Problem(str(self.path), 1, number, cut(names[number - 1]), message))
         if "epoch" not in self.names:
             self.problem(1, "", "the column epoch is missing")
-        self.time = next((name for name in TIMES if name in self.names), "")
         if not self.time and not any("/" in name for name in self.names):
             self.problem(1, "", "the column train_s (or epoch_s, or elapsed_s) is missing, and there is no metric")
 

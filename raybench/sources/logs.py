@@ -14,7 +14,7 @@ from raybench.core.text import plural
 from raybench.errors import FileError, UsageError
 from raybench.results.run_table import Run
 from raybench.sources import mlperf, program_log, table, tensorboard, trainer_state
-from raybench.sources.rows import Log, NoLog, Repeats, is_of_trial
+from raybench.sources.rows import NoLog, Repeats, Table, is_of_trial
 
 TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
 """Endings of the names of files that a program's output is kept in."""
@@ -63,7 +63,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     states = trainer_state.last_states(file for file in files if file.name == trainer_state.NAME)
     events = dict.fromkeys(file.parent for file in files if file.name.startswith(tensorboard.PREFIX))
     texts = [file for file in files if file.name != trainer_state.NAME and file.parent not in events]
-    logs: list[Log] = []
+    logs: list[Table] = []
     contents: set[bytes] = set()
     copies: list[Path] = []
     left_out: dict[Path, FileError] = {}
@@ -109,7 +109,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     for log, name, axis_values in zip(logs, names, values, strict=True):
         trial = {} if any(map(is_of_trial, log.columns)) else {"trial": name}
         log.values = {**trial, **log.values, **{f"{PARAM}{axis}": value for axis, value in axis_values.items()}}
-        runs += log.table().load(repeats, path.resolve().stem)
+        runs += log.load(repeats, path.resolve().stem)
     reasons = {"without readable lines of epochs or steps": [*left_out], "with the same content as others": copies}
     messages = [
         f"Left out {plural(len(paths), 'file')} {reason}: {', '.join(map(str, paths[:3]))}{', …' if paths[3:] else ''}"
@@ -120,7 +120,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     return runs
 
 
-def _count_unequal_work(logs: Sequence[Log]) -> None:
+def _count_unequal_work(logs: Sequence[Table]) -> None:
     """Count what the programs printed per second, such as tokens, if a step of one log has more of it than of another.
 
     Otherwise steps are compared: such rates are rounded, or means over several steps.
@@ -148,7 +148,7 @@ def _name(file: Path, folder: Path) -> str:
     return name.removesuffix(file.suffix if is_text else f"/{file.name}")
 
 
-def _said(log: Log, name: str, axes: Mapping[str, str]) -> dict[str, str | float]:
+def _said(log: Table, name: str, axes: Mapping[str, str]) -> dict[str, str | float]:
     values: dict[str, str | float] = {}
     for axis, pattern in axes.items():
         match = re.search(pattern, name) or re.search(pattern, log.text)
@@ -158,7 +158,7 @@ def _said(log: Log, name: str, axes: Mapping[str, str]) -> dict[str, str | float
     return values
 
 
-def _differences(logs: Sequence[Log], names: Sequence[str]) -> list[dict[str, str | float]]:
+def _differences(logs: Sequence[Table], names: Sequence[str]) -> list[dict[str, str | float]]:
     """Return what differs between the names of files and, if nothing does, between the settings that they print."""
     values: list[dict[str, str | float]] = [{} for _ in logs]
     if all(log.has("device") for log in logs):
@@ -185,7 +185,7 @@ def _differences(logs: Sequence[Log], names: Sequence[str]) -> list[dict[str, st
     return values if any(values) or not all(log.text for log in logs) else _varied(list(map(_settings, logs)))
 
 
-def _settings(log: Log) -> dict[str, str | float]:
+def _settings(log: Table) -> dict[str, str | float]:
     """Return the settings in the first lines of a log: lines of nothing but names and values."""
     settings: dict[str, str | float] = {}
     for line in log.text[:200_000].split("\n"):

@@ -13,7 +13,7 @@ from typing import Any
 
 from raybench.core.status import TrialStatus
 from raybench.errors import FileError, Problem
-from raybench.sources.rows import Log
+from raybench.sources.rows import Table
 
 MARK = ":::MLLOG"
 
@@ -31,7 +31,7 @@ _SETTINGS = {
 }
 
 
-def read(path: Path) -> Log:
+def read(path: Path) -> Table:
     """Read one run.
 
     Raises:
@@ -76,4 +76,4 @@ def read(path: Path) -> Log:
     if path.parent.name == values.get("workload"):  # <submitter>/results/<system>/<benchmark>/result_0.txt
         values["device"] = path.parent.parent.name
     values["grid"] = values.get("workload")  # each has its own target
-    return Log(path, columns, values={**values, "status": status})
+    return Table(path, columns, values={**values, "status": status})

@@ -21,7 +21,7 @@ from raybench.output.epochs import Course, Output, State
 from raybench.output.transcript import Transcript
 from raybench.results.epoch import UNITS
 from raybench.results.output_clock import OutputClock
-from raybench.sources.rows import Log, NoLog
+from raybench.sources.rows import NoLog, Table
 
 _NAMES = r"(?:train(?:ing)?_time|total[ _](?:training[ _])?time|(?:time_)?elapsed(?:[ _]time)?)[:=\s]+"
 _NUMBER, _END = r"(?P<amount>\d+(?:\.\d+)?) ?", r"(?![\w.])"
@@ -61,7 +61,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
 
 
-def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock]:
+def read(path: Path, clock: OutputClock | None = None) -> tuple[Table, OutputClock]:
     """Read the log of one run.
 
     Args:
@@ -106,7 +106,7 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Log, OutputClock
             amounts[f"{UNITS}{match[1]}"] = [rate * s for rate, s in zip(rates, seconds, strict=True)]
     clock = output.clock if output.clock.pattern else None
     warning = _WITH_EVALUATION.get(kind, "") if kind else ""
-    return Log(path, columns, text, output_clock=clock, warning=warning, amounts=amounts), output.clock
+    return Table(path, columns, text, output_clock=clock, warning=warning, amounts=amounts), output.clock
 
 
 Matches = Sequence[re.Match[str] | None]  # of one clock in each line

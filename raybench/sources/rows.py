@@ -53,44 +53,6 @@ class NoLog(FileError):
 
 
 @dataclass
-class Log:
-    """A run that others have logged, or a table of several, whose `columns` tell them apart.
-
-    Attributes:
-        columns: those of its epochs, by name; without a column of `TIMES` no time is known.
-        text: what its program has printed, in which settings are looked for; empty if `values` has them.
-        values: its columns of a trial.
-        lines: of its file that the epochs are from; empty if they are not from one each.
-        clock: of its runs.
-        warning: about all of them.
-        output_clock: what an epoch is, if it is not a pass over the data.
-        amounts: what its epochs counted by the rates that it printed, such as `units/tokens`.
-    """
-
-    path: Path
-    columns: Mapping[str, Sequence[Any]]
-    text: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
-    lines: list[int] = field(default_factory=list)
-    clock: str = ""
-    warning: str = ""
-    output_clock: OutputClock | None = None
-    amounts: Mapping[str, Sequence[float]] = field(default_factory=dict)
-
-    def has(self, name: str) -> bool:
-        """Return whether it has a column."""
-        return name in self.values or name in self.columns
-
-    def table(self) -> Table:
-        """Return its rows."""
-        size = len(self.columns["epoch"])
-        table = Table(self.path, {**self.columns, **{name: [value] * size for name, value in self.values.items()}})
-        table.lines, table.clock = self.lines, self.clock
-        table.warning, table.output_clock = self.warning, self.output_clock
-        return table
-
-
-@dataclass
 class _Trial:
     """The rows of a trial, in the order of its epochs, and the values of its columns."""
 
@@ -98,24 +60,46 @@ class _Trial:
     values: dict[str, Any]
 
 
+@dataclass
 class Table:
-    """The rows of one file, which collects its problems; it works on whole columns, as a file may have many lines.
+    """The rows of one file: of a run that others have logged, or of several, whose columns tell them apart.
+
+    It works on whole columns, as a file may have many lines, and collects the file's problems.
 
     Attributes:
-        names: of the columns; those of `columns` by name, and the line of the file that each row is from.
+        columns: those of its epochs, by name; without a column of `TIMES` no time is known.
+        text: what its program has printed, in which settings are looked for; empty if `values` has them.
+        values: of columns with one value in all rows.
+        lines: of its file that the rows are from; empty if they are not from one each.
+        clock: of its runs.
+        warning: about all of them.
+        output_clock: what an epoch is, if it is not a pass over the data.
+        amounts: what its epochs counted by the rates that it printed, such as `units/tokens`.
+        names: of the columns, in the order of the file.
         problems: with line and column; nothing is checked further after a step that has found one.
     """
 
-    def __init__(self, path: Path, columns: Mapping[str, Sequence[Any]] | None = None) -> None:
-        self.path = path
-        self.problems: list[Problem] = []
-        self.columns: dict[str, Sequence[Any]] = dict(columns or {})
-        self.names: list[str] = [*self.columns]
-        self.lines: list[int] = []
-        self.clock = self.warning = ""
-        self.output_clock: OutputClock | None = None
-        self.time = next((name for name in TIMES if name in self.names), "")
-        self._trials: list[_Trial] = []
+    path: Path
+    columns: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+    lines: list[int] = field(default_factory=list)
+    clock: str = ""
+    warning: str = ""
+    output_clock: OutputClock | None = None
+    amounts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list, init=False)
+    problems: list[Problem] = field(default_factory=list, init=False)
+    _trials: list[_Trial] = field(default_factory=list, init=False)
+
+    @property
+    def time(self) -> str:
+        """The column for the time of an epoch; empty if there is none."""
+        return next((name for name in TIMES if name in self.names), "")
+
+    def has(self, name: str) -> bool:
+        """Return whether it has a column."""
+        return name in self.values or name in self.columns
 
     def problem(self, line: int, name: str, message: str) -> None:
         """Add a problem in a column of a line."""
@@ -132,7 +116,9 @@ class Table:
         Raises:
             FileError: the rows are invalid; the message lists all problems, with line and column.
         """
-        self.lines = self.lines or [0] * len(self.columns["epoch"])
+        size = len(self.columns["epoch"])
+        self.columns |= {name: [value] * size for name, value in self.values.items()}
+        self.names, self.lines = [*self.columns], self.lines or [0] * size
         runs: list[Run] = []
         for step in (self._group, self._check_trials, self._measure):
             if not self.problems:

@@ -23,7 +23,7 @@ from raybench.results.epoch_table import EPOCHS
 from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import OF_A_TABLE, TRIALS
 from raybench.sources.epochs_csv import CsvTable, alias, as_parameters, is_of_others, value_of
-from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, Log, NoLog, Table, cut, is_of_trial
+from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, NoLog, Table, cut, is_of_trial
 
 _SECONDS = {
     **dict.fromkeys(("ms", "msec", "milliseconds"), 1e-3),
@@ -97,7 +97,7 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
         return _chart(file, columns)
     is_export = {"_runtime", "_timestamp", "time/total_timesteps"} & columns.keys()
     if is_export or {"epoch", "step"} <= columns.keys():
-        return history(file.path, columns).table()
+        return history(file.path, columns)
     first: dict[str, int] = {}
     for line, name in zip(file.lines, columns.get("trial", ()), strict=False):
         if first.setdefault(name, line) != line and "attempt" not in columns:
@@ -109,7 +109,7 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     return table
 
 
-def read_log(path: Path) -> Log:
+def read_log(path: Path) -> Table:
     """Read a CSV file with lines of epochs or steps, of one run or, with columns of trials, of several.
 
     Raises:
@@ -124,13 +124,13 @@ def read_log(path: Path) -> Log:
     if not is_of_others(names) and any(name in TIMES or is_of_trial(name) for name in names):
         file.convert(texts)
         if not file.problems:
-            return Log(path, file.columns, lines=file.lines)
+            return file
         if {*TIMES, "trial"} & {*names}:
             raise FileError(file.problems, SHOWN)
     return history(path, {name: [values[place] for values in texts] for place, name in enumerate(names)})
 
 
-def read_runs(path: Path) -> Log:
+def read_runs(path: Path) -> Table:
     """Read a CSV file with a line per run.
 
     Raises:
@@ -140,15 +140,7 @@ def read_runs(path: Path) -> Log:
     texts = file.read_lines()
     if file.problems or len(file.names) < 2:
         raise FileError(file.problems or [Problem(str(path), 1, 1, "", "not a table")], SHOWN)
-    table = read(file, texts)
-    return Log(
-        path,
-        table.columns,
-        lines=table.lines,
-        clock=table.clock,
-        warning=table.warning,
-        output_clock=table.output_clock,
-    )
+    return read(file, texts)
 
 
 def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -252,7 +244,7 @@ def _check_numbers(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> None
                 file.problem(line, name, f"{text!r} is not a number")
 
 
-def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
+def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     """Return a log with several lines of an epoch or step; each column has its last value of an epoch."""
     key = next(name for name in _PLACES if name in columns)
     rows: dict[float, dict[str, float]] = {}
@@ -275,7 +267,7 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Log:
     if not metrics and not clock:
         raise FileError([Problem(str(path), 1, 1, "", "no column is a time or a metric")])
     said = "Column time was taken for the seconds since training began" if clock == "time" else ""
-    return Log(path, epochs, warning=said)
+    return Table(path, epochs, warning=said)
 
 
 def _grows(numbers: Sequence[float | None]) -> bool:

@@ -13,12 +13,12 @@ from typing import Any
 
 from raybench.errors import FileError, Problem, UsageError
 from raybench.output.metrics import slots_in
-from raybench.sources.rows import Log
+from raybench.sources.rows import Table
 
 PREFIX = "events.out.tfevents"
 
 
-def read(path: Path) -> Log:
+def read(path: Path) -> Table:
     """Read the run that an event file, or the event files of a folder, hold.
 
     Raises:
@@ -55,4 +55,4 @@ def read(path: Path) -> Log:
             column = columns.setdefault(name, [None] * len(steps))
             for step, _, value in entries:
                 column[min(bisect_left(steps, step), len(steps) - 1)] = value
-    return Log(path, columns)
+    return Table(path, columns)

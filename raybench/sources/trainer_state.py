@@ -15,7 +15,7 @@ from typing import Any
 
 from raybench.errors import FileError, Problem
 from raybench.results.output_clock import OutputClock
-from raybench.sources.rows import Log
+from raybench.sources.rows import Table
 
 NAME = "trainer_state.json"
 _NO_METRICS = re.compile(
@@ -23,7 +23,7 @@ _NO_METRICS = re.compile(
 )
 
 
-def read(path: Path) -> Log:
+def read(path: Path) -> Table:
     """Read the log of one run; a row is a logged step.
 
     Raises:
@@ -54,7 +54,7 @@ def read(path: Path) -> Log:
         columns["train_s"] = [runtime_s * count / steps[-1] for count in counts]
     batch = state.get("train_batch_size")
     clock = OutputClock(shown="step N", label="step", step=median(counts))
-    return Log(path, columns, values={"batch_size": batch} if isinstance(batch, int) else {}, output_clock=clock)
+    return Table(path, columns, values={"batch_size": batch} if isinstance(batch, int) else {}, output_clock=clock)
 
 
 def last_states(paths: Iterable[Path]) -> list[Path]:
