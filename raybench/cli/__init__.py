@@ -114,10 +114,7 @@ def _run() -> int:
             raise
         is_full = isinstance(error, OSError) and error.errno in FULL
         hint = " Free disk space, or set TMPDIR to a different folder." if is_full else ""
-        say(
-            f"{type(error).__name__}: {error}.{hint} Finished trials are kept; run the same command again. "
-            f"{DEBUG}=1 shows the traceback.",
-            err=True,
-        )
+        kept = f"Finished trials are kept. {DEBUG}=1 shows the traceback."
+        say(f"{type(error).__name__}: {error}.{hint} {kept}", err=True)
         return 1
     return status if isinstance(status, int) else 0
