@@ -84,9 +84,7 @@ STATUSES = {"keep": 0, "discard": 4, "undecided": 5}
 @opt.option(ReportOptions, "higher_is_better")
 @click.option("--strict", is_flag=True, help="Slower only if the whole 95% interval is above the limit.")
 @opt.JSON
-@click.option(
-    "--markdown", type=opt.OutputFile, metavar="FILE", help="Write the comparison as a comment for a pull request."
-)
+@opt.output_file("--markdown", "markdown", "Write the comparison as a comment for a pull request.")
 @click.option(
     "--interleave",
     is_flag=True,

@@ -28,22 +28,12 @@ def _one_output(context: click.Context, option: click.Parameter, path: Path | No
     return path
 
 
-JSON: Decorator = click.option(
-    "--json",
-    "data",
-    type=OutputFile,
-    callback=_one_output,
-    metavar="FILE",
-    help="Write the result as JSON; - is the terminal, for that alone.",
-)
-HTML: Decorator = click.option(
-    "--html",
-    type=OutputFile,
-    callback=_one_output,
-    metavar="FILE",
-    help="Write the report as a single HTML file; - as for --json.",
-)
+def output_file(flag: str, name: str, help: str) -> Decorator:
+    """Give a verb an option that names a file to write."""
+    return click.option(flag, name, type=OutputFile, callback=_one_output, metavar="FILE", help=help)
 
+
+JSON = output_file("--json", "data", "Write the result as JSON; - is the terminal, for that alone.")
 GRID_FILE: Decorator = click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
 
 

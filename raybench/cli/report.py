@@ -39,16 +39,9 @@ SLOWER = 4
 @click.command("report", epilog=EPILOG)
 @click.argument("sources", metavar="FILE-OR-NAME…", nargs=-1, required=True)
 @opt.options(ReportOptions)
-@opt.HTML
+@opt.output_file("--html", "html", "Write the report as a single HTML file; - as for --json.")
 @opt.JSON
-@click.option(
-    "--table",
-    "tables",
-    multiple=True,
-    type=opt.OutputFile,
-    metavar="FILE.md|.tex",
-    help="Write answer, tables and method.",
-)
+@opt.output_file("--table", "table", "Write answer, tables and method as Markdown; - as for --json.")
 @click.option(
     "--figure",
     "drawn",
@@ -57,7 +50,6 @@ SLOWER = 4
     metavar="NAME.svg|.png|.pdf",
     help="Write a figure, by its name: speed, learning, loss, time_parts, time_and_price, scaling. Repeatable.",
 )
-@click.option("--card", type=opt.OutputFile, metavar="FILE.png|.svg", help="Write the answer as an image, 1200 x 630.")
 @click.option("--full", is_flag=True, help="Show all configurations, all reasons for missing results, and notes.")
 @click.option(
     "--all", "everything", is_flag=True, help="Include all configurations with results, not only the last request's."
@@ -85,9 +77,8 @@ def command(
     options: ReportOptions,
     html: Path | None,
     data: Path | None,
-    tables: tuple[Path, ...],
+    table: Path | None,
     drawn: tuple[Path, ...],
-    card: Path | None,
     full: bool,
     everything: bool,
     over: bool,
@@ -101,8 +92,8 @@ def command(
 
     Several are combined: a run that is in two of them counts once.
     """
-    if (over or is_chain) and (tables or drawn or card):
-        raise UsageError("--table, --figure and --card are of a report; remove them, or --over and --chain")
+    if (over or is_chain) and (table or drawn):
+        raise UsageError("--table and --figure are of a report; remove them, or --over and --chain")
     if over:
         changes = (options.baseline, options.prices, options.unit, options.directions, options.these_machines)
         if any(changes) or full or everything:
@@ -117,10 +108,10 @@ def command(
     from raybench.cli.console import page as terminal
     from raybench.cli.console import print_lines, print_text
     from raybench.reporting import build
-    from raybench.reporting.image import card_image, figure_image
+    from raybench.reporting.image import figure_image
     from raybench.reporting.page import page
     from raybench.reporting.report import as_json
-    from raybench.reporting.tables import table_text
+    from raybench.reporting.tables import as_markdown
     from raybench.reporting.text import report_lines
 
     gc.disable()  # it would search the objects of many attempts again and again, which have no cycles
@@ -132,16 +123,15 @@ def command(
         write_file(html, page(report))
     if data:
         write_file(data, as_json(report))
-    images = dict.fromkeys(drawn, figure_image) | ({card: card_image} if card else {})
-    for path, image in images.items():
-        write_file(path, image(report, path))
-    for path in tables:
-        write_file(path, table_text(report, path))
-    if not {html, data, *tables} & {Path("-")}:
+    for path in drawn:
+        write_file(path, figure_image(report, path))
+    if table:
+        write_file(table, as_markdown(report))
+    if not {html, data, table} & {Path("-")}:
         print_lines(console := terminal(), report_lines(report.answer, console.width, full))
         for sentence in report.reproduction:
             print_text(console, f"\n{sentence}")
-        _say_written(html, data, *tables, *images)
+        _say_written(html, data, table, *drawn)
     return 0
 
 

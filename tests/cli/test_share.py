@@ -1,8 +1,7 @@
-"""What a report is shared as: figures, a card, tables, the method as a paragraph, and where results come from."""
+"""What a report is shared as: figures, a table, the method as a paragraph, and where results come from."""
 
 import json
 import re
-import struct
 import tomllib
 from hashlib import sha256
 from pathlib import Path
@@ -28,14 +27,9 @@ def shared(raybench, tmp_path, *files):
     return [(tmp_path / name).read_bytes() for _, name in files]
 
 
-def test_card_and_figures(raybench, tmp_path):
-    png, svg, figure = shared(
-        raybench, tmp_path, ("--card", "card.png"), ("--figure", "speed.svg"), ("--figure", "loss.png")
-    )
-    assert struct.unpack(">II", png[16:24]) == (1200, 630)
-    assert svg.startswith(b"<?xml") and b"<svg" in svg and figure.startswith(b"\x89PNG")
-    (card,) = shared(raybench, tmp_path, ("--card", "card.svg"))
-    assert b'width="1200px" height="630px"' in card
+def test_figures(raybench, tmp_path):
+    svg, png = shared(raybench, tmp_path, ("--figure", "speed.svg"), ("--figure", "loss.png"))
+    assert svg.startswith(b"<?xml") and b"<svg" in svg and png.startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -44,8 +38,6 @@ def test_card_and_figures(raybench, tmp_path):
         ("--figure", "sped.svg", "the name of the file is that of a figure; did you mean speed?"),
         ("--figure", "speed.gif", "use one of .svg, .png, .pdf"),
         ("--figure", "time_and_price.svg", "fewer than two configurations have a price"),
-        ("--card", "card.txt", "use one of .svg, .png, .pdf"),
-        ("--table", "table.txt", "did you mean .tex?"),
     ],
 )
 def test_wrong_names(raybench, tmp_path, option, name, says):
@@ -54,14 +46,11 @@ def test_wrong_names(raybench, tmp_path, option, name, says):
 
 
 def test_tables_have_the_numbers_of_the_report(raybench, tmp_path):
-    markdown, latex, data = shared(raybench, tmp_path, ("--table", "q.md"), ("--table", "q.tex"), ("--json", "q.json"))
-    markdown, latex, report = markdown.decode(), latex.decode(), json.loads(data)
+    markdown, data = shared(raybench, tmp_path, ("--table", "q.md"), ("--json", "q.json"))
+    markdown, report = markdown.decode(), json.loads(data)
     for each in report["configurations"]:
-        assert f"| {each['label']} |" in markdown and f"& {each['label']} &" in latex
+        assert f"| {each['label']} |" in markdown
         assert f"{100 * each['quality']['value']:.2f}%" in markdown
-        assert f"{100 * each['quality']['value']:.2f}\\%" in latex
-    assert latex.count("{") == latex.count("}") and "−" not in latex
-    assert "limited by" in markdown and "limited by" not in latex, "it would not fit a page"
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert {line.count(" | ") for line in rows[-4:]} == {rows[-6].count(" | ")}
     assert raybench("report", "quickstart", *RESULTS, "--table", "-").out == markdown
