@@ -30,7 +30,6 @@ from raybench.analysis.effects import effects
 from raybench.analysis.intervals import Sample
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import Measured, Try, with_candidates
-from raybench.analysis.over import LOOK_ALPHA, changes
 from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_difference
 from raybench.analysis.scaling import serial_share
 from raybench.analysis.targets import expected, target_ratio
@@ -469,30 +468,6 @@ def price_table(draws: int, seed: int) -> list[str]:
     return lines
 
 
-def nights_table(draws: int, seed: int) -> list[str]:
-    """Return lines with the false alarms of a series of nights, and the nights until a slow-down is found."""
-    rng = np.random.default_rng(seed)
-    noises: dict[str, Callable[[], Array]] = {
-        "normal": lambda: rng.normal(0, 1, 60),
-        "heavy tails (t, 3 df)": lambda: rng.standard_t(3, 60),
-        "5% of nights 10 sd slower": lambda: rng.normal(0, 1, 60) + 10 * (rng.random(60) < 0.05),
-    }
-    lines = [f"{'60 nights without a change':<32}{'with an alarm, %':>18}"]
-    for name, draw in noises.items():
-        alarms = sum(bool(changes(draw().tolist(), LOOK_ALPHA)) for _ in range(draws))
-        lines.append(f"{name:<32}{100 * alarms / draws:>18.1f}")
-    lines.append(f"{'5% slower, noise 2%, 3 runs':<32}{'found after nights: median, 95%':>34}")
-    for before in (10, 20, 40):
-        delays = []
-        for _ in range(draws // 5):
-            slower = math.log(1.05) * (np.arange(before + 20) >= before)
-            nights = (rng.normal(0, 0.02 / math.sqrt(3), before + 20) + slower).tolist()
-            found = (after for after in range(1, 21) if changes(nights[: before + after], LOOK_ALPHA))
-            delays.append(next(found, math.inf))
-        lines.append(f"{f'{before} nights before':<32}{np.median(delays):>26.0f}, {np.quantile(delays, 0.95):.0f}")
-    return lines
-
-
 def main() -> None:
     """Print all tables, or the lines of one kind of noise."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -505,7 +480,7 @@ def main() -> None:
     if arguments.only:
         print("\n".join([*coverage_table(*options, only=arguments.only), *null_table(*options, only=arguments.only)]))
         return
-    tables = (coverage_table, null_table, target_table, scaling_table, quality_table, price_table, nights_table)
+    tables = (coverage_table, null_table, target_table, scaling_table, quality_table, price_table)
     for table in (each for each in tables if each.__name__.startswith(arguments.table)):
         print("\n".join(table(*options)), "\n")
 

@@ -44,7 +44,6 @@ from raybench.planning.resume import missing_work
 from raybench.planning.spending import Spending
 from raybench.reporting.build import from_attempts, history_warnings, load_libraries, with_warnings
 from raybench.reporting.report import Report
-from raybench.reporting.reproduction import after
 from raybench.reporting.words.status import running_sentence
 from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, REPORT, add_event, attempt_folder, event_files, has_end, results_id
@@ -411,7 +410,7 @@ class Session:
     def report(self) -> Report:
         """Return the report of the grid; built once, since only warnings can be added afterwards."""
         if self._report is None:
-            self._report = replace(self._make_report(), reproduction=list(after(self._history)))
+            self._report = self._make_report()
         self._report = with_warnings(self._report, self.warnings)
         return self._report
 

@@ -542,13 +542,6 @@ def _machine_means(sides: Sequence[Sequence[Sample]]) -> list[float]:
     return [fmean(means[host] for means in by_set) for host in sorted(hosts)]
 
 
-def explained(values: Array) -> Array:
-    """Return the sum of squares that a step after each value but the last explains."""
-    count, before = len(values), np.arange(1, len(values))
-    sums: Array = np.cumsum(values - values.mean())[:-1]
-    return count * sums**2 / (before * (count - before))
-
-
 def holm(probabilities: Mapping[Key, float], alpha: float = ALPHA) -> list[Key]:
     """Return the keys of the p values that are significant together (Holm's correction), the smallest first."""
     ordered = sorted(probabilities, key=lambda key: probabilities[key])

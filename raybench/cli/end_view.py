@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from raybench.cli.console import page, print_lines, print_text
+from raybench.cli.console import page, print_lines
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
 from raybench.core.identity import is_inline
 from raybench.core.options import RESULTS
@@ -14,7 +14,6 @@ from raybench.core.secret_masking import mask
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.planning.plan import skip_lines
-from raybench.reporting.reproduction import before
 from raybench.reporting.text import report_lines
 from raybench.results.folder import ATTEMPTS, REPORT, attempt_folder
 from raybench.tracking.store import cli_flags, in_a_browser, is_server
@@ -39,8 +38,6 @@ def show_end(outcome: Outcome) -> None:
         return
     console.print()
     print_lines(console, report_lines(outcome.report.answer, console.width, after_run=_report_command(outcome)))
-    for sentence in outcome.report.reproduction or ([] if outcome.ran else before(outcome.plan, outcome.history)):
-        print_text(console, f"\n{sentence}")
     show_ends(outcome, console)
 
 

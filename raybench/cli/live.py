@@ -40,7 +40,6 @@ from raybench.monitoring.host import HostLoad
 from raybench.planning.estimate import Estimator
 from raybench.planning.plan import Plan, PlannedTrial, WorkItem, notes, plan_warnings, request_of, skip_lines
 from raybench.planning.resume import done_on_other_machines
-from raybench.reporting.reproduction import before
 from raybench.reporting.words.numbers import rate_number, seconds_text
 from raybench.reporting.words.quality import metric_name, metric_text
 from raybench.results.folder import attempt_folder
@@ -171,7 +170,7 @@ class Display(ProgressListener):
         done_text = f", {done:,} done before" if done else ""
         headline = f"{plan.spec.name}  {size_text(plan)}{done_text}"
         print_text(self._console, "  ·  ".join([headline, *hardware_texts(plan)]))
-        for line in (*before(plan, history), *notes(plan)):
+        for line in notes(plan):
             print_text(self._console, line, style="dim")
         if skipped:
             for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values()), awaited):

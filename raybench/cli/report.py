@@ -27,13 +27,8 @@ Examples:
   raybench report quickstart --json - | jq .sentences.best
   raybench report sqlite:///mlflow.db --grid quickstart
   raybench report grids/quickstart.yaml colab.zip workstation/raybench-results
-  raybench report --over nightly/*.zip --html over.html
   raybench report --chain v1.csv v2.csv v3.csv
 """
-
-
-SLOWER = 4
-"""Exit status of `--fail-on`, as that of `compare` for a change to discard."""
 
 
 @click.command("report", epilog=EPILOG)
@@ -55,17 +50,6 @@ SLOWER = 4
     "--all", "everything", is_flag=True, help="Include all configurations with results, not only the last request's."
 )
 @click.option(
-    "--over",
-    is_flag=True,
-    help="Show how speeds changed from one execution of the grid to the next, such as in a nightly job.",
-)
-@click.option(
-    "--fail-on",
-    callback=opt.fraction,
-    metavar="PERCENT",
-    help="With --over: exit status 4 if a configuration is shown to be slower than at first, and by more than this.",
-)
-@click.option(
     "--chain",
     "is_chain",
     is_flag=True,
@@ -81,8 +65,6 @@ def command(
     drawn: tuple[Path, ...],
     full: bool,
     everything: bool,
-    over: bool,
-    fail_on: float | None,
     is_chain: bool,
 ) -> int:
     """Show the results of a grid: the best configuration, what each setting does, all configurations, cautions.
@@ -92,6 +74,7 @@ def command(
 
     Several are combined: a run that is in two of them counts once.
     """
+<<<<<<< HEAD
     if (over or is_chain) and (table or drawn):
         raise UsageError("--table and --figure are of a report; remove them, or --over and --chain")
     if over:
@@ -101,12 +84,16 @@ def command(
         return _over(sources, options, html, data, fail_on)
     if fail_on is not None:
         raise UsageError("--fail-on works only with --over; `raybench compare` judges two versions")
+=======
+>>>>>>> 9b88617d (Delete the section on imported runs and reports over time: compare of an export and a folder, or of two results, answers both)
     if is_chain:
+        if tables or drawn or card:
+            raise UsageError("--table, --figure and --card are of a report; remove them, or --chain")
         if options.baseline or options.prices or full or everything:
             raise UsageError("--chain has no baseline and no prices; remove --baseline, --prices, --full and --all")
         return _chain(sources, options, html, data)
     from raybench.cli.console import page as terminal
-    from raybench.cli.console import print_lines, print_text
+    from raybench.cli.console import print_lines
     from raybench.reporting import build
     from raybench.reporting.image import figure_image
     from raybench.reporting.page import page
@@ -129,36 +116,14 @@ def command(
         write_file(table, as_markdown(report))
     if not {html, data, table} & {Path("-")}:
         print_lines(console := terminal(), report_lines(report.answer, console.width, full))
+<<<<<<< HEAD
         for sentence in report.reproduction:
             print_text(console, f"\n{sentence}")
         _say_written(html, data, table, *drawn)
+=======
+        _say_written(html, data, *tables, *images)
+>>>>>>> 9b88617d (Delete the section on imported runs and reports over time: compare of an export and a folder, or of two results, answers both)
     return 0
-
-
-def _over(
-    sources: tuple[str, ...], options: ReportOptions, html: Path | None, data: Path | None, fail_on: float | None
-) -> int:
-    from raybench.analysis.over import over_time
-    from raybench.cli.console import page, print_columns, print_text
-    from raybench.reporting import build, over
-    from raybench.reporting.report import json_text
-
-    with Terminal(stderr=True).status(Text(f"reading {', '.join(map(redact, sources))}")):
-        grid = build.one_grid(sources, options.folder, options.grid)
-        shown = over_time(grid.history) if grid.history else None
-    if not (shown and shown.series):
-        raise UsageError("--over: the sources have no completed run; name results folders or exports")
-    sentences = list(over.sentences(shown))
-    if html:
-        write_file(html, over.page(shown))
-    if data:
-        write_file(data, json_text({"version": 1, "sentences": sentences, **vars(shown)}))
-    if not {html, data} & {Path("-")}:
-        for sentence in sentences:
-            print_text(page(), sentence)
-        print_columns(page(), over.columns(shown))
-        _say_written(html, data)
-    return SLOWER if fail_on is not None and any(each.is_slower(fail_on) for each in shown.series) else 0
 
 
 def _chain(sources: tuple[str, ...], options: ReportOptions, html: Path | None, data: Path | None) -> int:

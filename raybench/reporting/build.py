@@ -27,7 +27,6 @@ from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report
-from raybench.reporting.reproduction import after
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
 from raybench.results.run_table import Run
@@ -138,8 +137,6 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
         within = choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend)
         answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=tuple(within))
     report = replace(report, answer=answer)
-    if grid.history and grid.is_folder:
-        report = replace(report, reproduction=list(after(grid.history)))
     status = replace(report.answer.status, is_own=grid.is_folder)
     status = replace(status, repeats=(*status.repeats, *grid.warnings))  # without them, the answer may be different
     return replace(report, answer=replace(report.answer, status=status))

@@ -92,5 +92,5 @@ def _change_text(step: Step, metric: str) -> str:
 def page(grid: str, chains: Sequence[Chain]) -> str:
     """Return the chains as an HTML page in one file, with the figure of the first."""
     module: Any = template().module
-    text = module.over(grid, sentences(chains), columns(chains), figures.steps(chains[0]))
+    text = module.chain(grid, sentences(chains), columns(chains), figures.steps(chains[0]))
     return printable(str(text).lstrip())

@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from datetime import datetime
 from io import StringIO
 from itertools import chain, cycle
 from statistics import fmean
@@ -40,8 +39,6 @@ from raybench.results.run_table import price_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from raybench.analysis.over import OverTime
 
 
 WIDTH = 4.6  # width of a figure in inches; on a phone, text of a wider one would be too small
@@ -329,34 +326,6 @@ def time_and_price(answer: Answer, make: Make) -> Figure:
     ]
     _label_ends(figure, panel, ends)
     return figure
-
-
-def over_time(over: OverTime) -> RenderedFigure:
-    """Draw the speed of each configuration over the executions of a grid, relative to its first level."""
-    from matplotlib import dates
-    from matplotlib.figure import Figure
-
-    axis: Any = dates
-    with styled("over"):
-        figure, (panel,) = _new_figure(Figure, 3.3)
-        ends = []
-        for series, color in zip(over.series[:MAX_CURVES], cycle(COLORS), strict=False):
-            days = [float(axis.date2num(datetime.fromisoformat(one.began))) for one in series.sessions]
-            base = series.levels[0].seconds
-            levels = [base / level.seconds for level in series.levels for _ in range(level.sessions)]
-            panel.plot(days, [base / one.seconds.value for one in series.sessions], "o", color=color, ms=3, alpha=0.5)
-            panel.plot(days, levels, color=color, linewidth=1.6, drawstyle="steps-post")
-            ends.append((_shortened(series.label), days[-1], levels[-1], color))
-        first, last = panel.dataLim.intervalx
-        margin = max(0.03 * (last - first), 1 / 24)
-        panel.set_xlim(first - margin, last + margin)
-        panel.xaxis.set_major_locator(locator := axis.AutoDateLocator(maxticks=7))
-        panel.xaxis.set_major_formatter(axis.ConciseDateFormatter(locator))
-        panel.set_ylabel("speed relative to the first level")
-        panel.grid(axis="y", linewidth=0.4, color=LINE)
-        _label_ends(figure, panel, ends)
-    caption = "Dots are executions, each the geometric mean of its runs; lines are levels between changes."
-    return RenderedFigure("over", "Speed over time", caption, svg(figure, "over"))
 
 
 def steps(chain: Chain) -> RenderedFigure:

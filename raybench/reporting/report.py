@@ -35,7 +35,7 @@ from raybench.workloads.own_files import FILE
 VERSION = 1  # version of the format of `as_json`; it is raised if a field changes its meaning, not for new fields
 
 
-CONTEXT = ("made", "dates", "grid_file", "machines", "versions", "clocks", "method", "provenance", "reproduction")
+CONTEXT = ("made", "dates", "grid_file", "machines", "versions", "clocks", "method", "provenance")
 """Attributes of a report that its JSON has besides the answer."""
 
 
@@ -50,7 +50,6 @@ class Report:
         grid_file: the text of the grid file; empty if unknown.
         executions: that made the runs.
         sources: the names of the files that the runs are from.
-        reproduction: the runs of this results folder against imported ones.
     """
 
     answer: Answer
@@ -59,7 +58,6 @@ class Report:
     grid_file: str = ""
     executions: Sequence[Execution] = ()
     sources: Sequence[str] = ()
-    reproduction: Sequence[str] = ()
 
     @cached_property
     def _completed(self) -> list[Run]:
