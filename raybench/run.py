@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from raybench import datasets
 from raybench.analysis.versions import Limits
 from raybench.config import GridSpec
 from raybench.core.options import NO_STORE, GridOptions
-from raybench.core.settings import LARGEST
 from raybench.core.status import TrialStatus
 from raybench.execution.base import Executor
 from raybench.execution.progress import ProgressListener
-from raybench.planning.largest import MOST, with_largest
-from raybench.planning.node import Node
 from raybench.planning.plan import Plan, make_plan
-from raybench.planning.resolve import data_of
 from raybench.planning.resume import missing_work
 from raybench.reporting.report import Report
 from raybench.results.folder import grid_folder
@@ -102,8 +98,6 @@ def _run(
     if not folder.exists():  # otherwise there may be nothing to run
         executor.prepare()
     nodes = executor.nodes(spec.environments)
-    if LARGEST in spec.axes.get("batch_size", ()):
-        spec = _with_largest(spec, nodes, executor, view, options)
     plan = make_plan(spec, nodes, root)
     if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
         plan = make_plan(spec, nodes, root)  # now with the digest of the data
@@ -126,17 +120,3 @@ def _run(
             interrupted=session.interrupted,
             warnings=tuple(session.warnings),
         )
-
-
-def _with_largest(
-    spec: GridSpec, nodes: list[Node], executor: Executor, view: ProgressListener, options: GridOptions
-) -> GridSpec:
-    """Look for the largest batch of each configuration that asks for it, in trials of a grid of their own."""
-    own = replace(options, checks=False, report=False, tracking=None, retry=(), keep_going=True)
-    info = spec.read_workload()
-    _, examples = data_of(info, datasets.data_root())
-
-    def probe(grid: GridSpec) -> Mapping[str, Run]:
-        return _run(grid, executor, ProgressListener(), own, None).latest
-
-    return with_largest(spec, nodes, probe, view.waiting, examples.get("train") or MOST)

@@ -36,11 +36,9 @@ from raybench.analysis.trust import trust_of_warnings, with_trust
 from raybench.analysis.until import more_repeats, notes, with_needed_repeats
 from raybench.analysis.work import clock_text, seconds_per_unit
 from raybench.analysis.workloads import over_workloads
-from raybench.core.cell import Cell
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.labels import configuration_label
 from raybench.core.ledger import TRAINING
-from raybench.core.settings import LARGEST
 from raybench.core.status import TrialStatus
 from raybench.core.text import error_line
 from raybench.datasets import is_synthetic
@@ -195,7 +193,7 @@ class Grid:
         identity = Configuration(
             index=measured.index,
             cell_id=cell.cell_id,
-            label=configuration_label(_with_number(cell.axes, content), self.matching.axes) or workload,
+            label=configuration_label(cell.axes, self.matching.axes) or workload,
             axes=cell.axes,
             workload=workload,
             reference=reference,
@@ -264,12 +262,6 @@ class Grid:
 def _whole_s(run: Run) -> float | None:
     """Return the wall time of a run, or that of its training if that is all that is known."""
     return run.epochs_s if run.total_s is None else run.total_s
-
-
-def _with_number(axes: Mapping[str, Any], content: Cell) -> Mapping[str, Any]:
-    """Return the values of a configuration on the axes, with the number of the largest batch."""
-    is_largest = axes.get("batch_size") == LARGEST
-    return {**axes, "batch_size": f"{LARGEST} ({content.settings.batch_size})"} if is_largest else axes
 
 
 def _curve(run: Run, metric: str) -> Curve:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_origin
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator, with_config
@@ -35,12 +35,9 @@ def _one_or_several(kind: Any) -> Any:
     return Annotated[_axis(kind), BeforeValidator(several)]
 
 
-def _map_of(
-    convert: Callable[[Any], Any], device: Any = None, special: Mapping[str, Any] | None = None
-) -> WrapValidator:
+def _map_of(convert: Callable[[Any], Any], device: Any = None) -> WrapValidator:
     """A map with settings, `device` and parameters such as `params.hidden` as keys, in the order of the file."""
     fields = {"device": device or convert(v.Text)} | {name: convert(value_type(name)) for name in SETTINGS}
-    fields |= special or {}
     map_type: Any = TypedDict("Settings", fields, total=False)  # type: ignore[misc]
     settings = TypeAdapter(with_config(v.STRICT)(map_type))
     params_type: Any = dict[str, convert(v.Param)]  # type: ignore[misc]
@@ -56,10 +53,6 @@ def _map_of(
     return WrapValidator(validate)
 
 
-BATCH_SIZE_AXIS: Any = _axis(
-    Annotated[Literal["largest"] | v.Count, v.expected("a whole number above 0, or largest: the largest that fits")]
-)
-
-Axes = Annotated[dict[str, Any], _map_of(_axis, DEVICE_AXIS, {"batch_size": BATCH_SIZE_AXIS})]
+Axes = Annotated[dict[str, Any], _map_of(_axis, DEVICE_AXIS)]
 Condition = Annotated[dict[str, Any], Field(min_length=1), _map_of(_one_or_several)]
 Entry = Annotated[dict[str, Any], _map_of(lambda kind: kind)]

@@ -329,7 +329,6 @@ class GridSpec(CellSettings):
     _source_path: Path | None = PrivateAttr(None)
     _document: Document | None = PrivateAttr(None)
     _prices: PriceList = PrivateAttr(PriceList())
-    _largest: Mapping[str, int] = PrivateAttr(default_factory=dict)
     _where: Sequence[tuple[str, str]] = PrivateAttr(())
     _versions: Mapping[str, GridSpec] = PrivateAttr(default_factory=dict)
 

@@ -490,7 +490,6 @@ DEFAULTS: Mapping[str, Any] = {
 """Defaults if neither the grid, the device's profile nor the workload sets a value."""
 
 
-LARGEST = "largest"  # a batch size on an axis: the largest that fits
 PARAM = "params."  # prefix of an axis that is a parameter of the user's own training function
 
 

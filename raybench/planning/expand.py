@@ -20,11 +20,6 @@ def matches(point: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
     return all(name in point and point[name] in values for name, values in rule.items())
 
 
-def point_key(point: Mapping[str, Any]) -> str:
-    """Return the values of a point on all axes but the batch size, as text."""
-    return repr(sorted((axis, format_value(value)) for axis, value in point.items() if axis != "batch_size"))
-
-
 AVAILABLE = ("device", "available")  # filter on the cells that the machines at hand can run
 
 

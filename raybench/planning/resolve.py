@@ -21,21 +21,19 @@ from raybench.core.cell import (
 )
 from raybench.core.identity import digest
 from raybench.core.origin import Origin
-from raybench.core.settings import LARGEST, MISSING, PARAM, SETTINGS
+from raybench.core.settings import MISSING, PARAM, SETTINGS
 from raybench.devices import frameworks, hosted
 from raybench.devices.energy import energy_problem
 from raybench.devices.power_limit import power_limit_problem
 from raybench.engines.loop_facts import recognize
 from raybench.environments import recipe_for
 from raybench.errors import WorkloadError, nearest
-from raybench.planning.expand import Point, matches, point_key
+from raybench.planning.expand import Point, matches
 from raybench.planning.node import Node
 from raybench.planning.placement import NeedsNode, Placement, ResourceRequest, devices_and_replicas, find_placements
 from raybench.results.run_table import price_of
 from raybench.workloads import WorkloadInfo
 from raybench.workloads.command import arithmetic, fill
-
-NOT_KNOWN = "its largest batch is not known yet: `raybench grid` looks for it before it plans the trials"
 
 
 class ModelFlops(NamedTuple):
@@ -130,18 +128,11 @@ class Resolver:
         for when, changes in self._rules:
             if matches(point, when):
                 given |= changes
-        skip = ""
-        if given.get("batch_size") == LARGEST:
-            largest = self._spec._largest.get(point_key(point))
-            skip = "no batch fits into its memory" if largest == 0 else NOT_KNOWN if largest is None else ""
-            given["batch_size"] = largest or 1
         requested = {"framework": framework} | self._defaults | given
         need = self._need(profile, requested)
         places = self._placement(need)
         if isinstance(places, str):
             return [self._cell(point, given, requested, need, None, places)]
-        if skip:
-            return [self._cell(point, given, requested, need, None, skip)]
         return [self._cell(point, given, requested, need, fit, None) for fit in places]
 
     def _cell(

@@ -9,7 +9,7 @@ from typing import Any
 from raybench.config import GridSpec
 from raybench.config.command import GridCommand
 from raybench.core.identity import SMOKE
-from raybench.core.settings import LARGEST, SETTINGS
+from raybench.core.settings import SETTINGS
 from raybench.devices import frameworks, hosted, loop_frameworks
 from raybench.environments import RECIPES
 from raybench.planning.expand import Point, expand
@@ -22,11 +22,8 @@ SMOKE_EXAMPLES = {"train": 40, "val": 40}  # more than any small batch
 ON_A_CPU = {"tf32": "fp32", "fp16": "bf16"}  # for precisions that only accelerators have
 
 
-def _batch(batch: int | str) -> int:
-    """A small even batch, larger for each doubling: 64 becomes 6, 128 becomes 8; the largest becomes 4."""
-    if batch == LARGEST:
-        return 2 * SMOKE_REPLICAS
-    batch = int(batch)
+def _batch(batch: int) -> int:
+    """A small even batch, larger for each doubling: 64 becomes 6, 128 becomes 8."""
     return min(batch, 2 * SMOKE_REPLICAS + 2 * max(0, batch.bit_length() - 6))
 
 

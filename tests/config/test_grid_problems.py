@@ -206,7 +206,7 @@ def test_fifty_problems_are_printed(tmp_path):
     [
         (
             "axes.batch_size=[64, 0]",
-            "axes.batch_size=…: axes.batch_size[1]: 0 is not allowed; use a whole number above 0, or largest",
+            "axes.batch_size=…: axes.batch_size[1]: 0 is not allowed; it should be greater than",
         ),
         ("axes.device=[cpu", "axes.device=…: not valid YAML: while parsing a flow seq"),
         ("axes={epochs: [1], epochs: [2]}", "axes=…: epochs: appears twice (first on line 1); remove one"),
