@@ -81,7 +81,7 @@ class ResolvedCell:
 def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, int]]:
     """The digest and split sizes of a workload's data, if they are known."""
     if info.dataset is None:
-        return info.data_digest(root), {}
+        return None, {}
     dataset = datasets.get(info.dataset)
     status = dataset.status(root)
     return status.digest or dataset.official_digest, dataset.examples
@@ -211,8 +211,7 @@ class Resolver:
             **({"resources": profile.resources} if profile.resources else {}),
         }
         request["workload"] = {"name": self._info.name, "version": self._info.version}
-        examples = {**self._info.examples, **(resolved.get("examples") or {})}
-        request["data"] = {"name": content.data.name, "examples": examples}
+        request["data"] = {"name": content.data.name, "examples": resolved.get("examples") or {}}
         return request
 
     def _batch_sizes(self, given: Mapping[str, Any], resolved: Mapping[str, Any], devices: int) -> dict[str, int]:

@@ -15,20 +15,6 @@ from raybench.datasets.splits import Data
 Function = Callable[[Any, Any], Any]
 
 
-_PLAIN: Mapping[str, tuple[Any, str]] = {
-    "name": (str, "text"),
-    "version": (int, "an integer"),
-    "unit": (str, "text"),
-    "held_out": (int, "an integer"),
-    "data_files": ((list, tuple), "a list of paths"),
-    "metric_names": ((list, tuple), "a list of names"),
-    "defaults": (Mapping, "a dictionary of settings"),
-    "options": (Mapping, "a dictionary of the model's options, each with a default"),
-    "examples": (Mapping, 'a dictionary such as {"train": 1000}'),
-}
-"""The fields that the plan reads, with their types."""
-
-
 @dataclass(frozen=True)
 class Workload:
     """A training job: data, model and default settings.
@@ -40,9 +26,7 @@ class Workload:
             model), or by framework a function or a "module:function".
         dataset: a built-in data set (`raybench data`).
         data: instead of `dataset`: a function from the data folder (a Path) to `Data`.
-        data_files: files that `data` reads, relative to the data folder; changing them makes new trials.
         defaults: settings that apply if the grid does not set them, named as in a grid file.
-        examples: number of examples used of each split ("train", "val"), if not all.
         held_out: number of examples at the end of the training set to validate on; 0: validate on the test set.
         mean: one number per channel of images with values 0 to 255: (image - mean) / std.
         std: as `mean`.
@@ -63,9 +47,7 @@ class Workload:
     model: Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
     dataset: str | None = None
     data: Callable[[Path], Data] | None = None
-    data_files: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    examples: Mapping[str, int] = field(default_factory=dict)
     held_out: int = 0
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
@@ -85,24 +67,8 @@ class Workload:
             raise ValueError("a workload needs either a dataset or a data function, not both")
         if self.dataset is not None:
             datasets.get(self.dataset)
-        if not self.models or not all(isinstance(name, str) for name in self.models):
+        if not all(isinstance(name, str) for name in self.models):
             raise ValueError('the keys of model must be names of frameworks, such as {"torch": …}')
-        for name, (kinds, expected) in _PLAIN.items():
-            if not isinstance(getattr(self, name), kinds):
-                raise TypeError(f"{name} must be {expected}, not {getattr(self, name)!r:.60}")
-        if self.held_out < 0:
-            raise ValueError(f"held_out must be at least 0, not {self.held_out}")
-        for name, default in self.options.items():
-            if not isinstance(default, (bool, int, float, str)):
-                raise TypeError(f"the default of option {name} must be a number, a text or a bool, not {default!r:.40}")
-        wrong = [count for count in self.examples.values() if type(count) is not int or count < 1]
-        if wrong or not set(self.examples) <= {"train", "val"}:
-            raise ValueError(f"examples must map train, val or both to an integer above 0, not {dict(self.examples)}")
-        for name in ("data", "loss", "metrics"):
-            value = getattr(self, name)
-            values = value.values() if name != "data" and isinstance(value, Mapping) else [value]
-            if not all(item is None or callable(item) or isinstance(item, str) for item in values):
-                raise TypeError(f"{name} must be a function, not a {type(value).__name__}")
 
     @property
     def models(self) -> Mapping[str, str | Callable[..., Any]]:
@@ -116,7 +82,7 @@ class Workload:
 
     def describe(self) -> dict[str, Any]:
         """What the plan reads of it, as plain values."""
-        names = ("name", "dataset", "defaults", "examples", "held_out", "options", "data_files", "small_model")
+        names = ("name", "dataset", "defaults", "held_out", "options", "small_model")
         # The names of metrics of the user's own are known in a trial only, unless they are declared.
         is_declared = self.metrics is None or self.metric_names != ("accuracy",)
         return {

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from raybench.core.cell import (
@@ -23,8 +22,7 @@ from raybench.core.cell import (
 )
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, TRAINING, Settings
 from raybench.core.text import join_words
-from raybench.datasets import digests
-from raybench.errors import DataError, WorkloadError, close, nearest
+from raybench.errors import WorkloadError, close, nearest
 from raybench.workloads.command import ARGS, BY_TRIAL, OF_NODES, SPECIAL, Command, placeholders
 from raybench.workloads.parameters import PASSED, Parameter, key_of, with_other_batch_size
 
@@ -83,8 +81,8 @@ class WorkloadInfo(ABC):
         version: of a built-in workload; None for a user's own.
         digest: of a user's files; None for a built-in workload.
         dataset: the data set, or None if it has its own data function.
-        data_files, defaults, examples, held_out, frameworks, options, small_model, metric_names: as in `Workload`;
-            `metric_names` is empty if they are known only in a trial.
+        defaults, held_out, frameworks, options, small_model, metric_names: as in `Workload`; `metric_names` is empty if
+            they are known only in a trial.
         own_loss: whether it has a different loss than cross-entropy.
         file: the path of a user's file, as found; None for a built-in workload and a command.
         attribute: the name in it.
@@ -108,9 +106,7 @@ class WorkloadInfo(ABC):
     version: int | None = None
     digest: str | None = None
     dataset: str | None = None
-    data_files: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    examples: Mapping[str, int] = field(default_factory=dict)
     held_out: int = 0
     frameworks: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -128,23 +124,6 @@ class WorkloadInfo(ABC):
     def to_json(self) -> dict[str, Any]:
         """The properties as plain values."""
         return {"form": self.form, **asdict(self)}
-
-    def data_digest(self, root: Path) -> str | None:
-        """The digest of `data_files` below the data folder; None if there are none.
-
-        Raises:
-            DataError: one of them is missing.
-        """
-        if not self.data_files:
-            return None
-        try:
-            with digests.Digests() as cache:
-                return digests.digest_of([cache.of(root / name) for name in self.data_files])
-        except OSError as error:
-            raise DataError(
-                f"workload {self.name}: cannot read {error.filename}: {error.strerror}; "
-                "data_files are relative to the folder in RAYBENCH_DATA"
-            ) from None
 
     @abstractmethod
     def identity(self) -> CellWorkload:
@@ -298,7 +277,7 @@ class DeclaredInfo(WorkloadInfo):
         return options
 
     def data(self, resolved: Mapping[str, Any], digest: str | None, available: Mapping[str, int]) -> CellData:
-        requested = {**self.examples, **(resolved.get("examples") or {})}
+        requested = resolved.get("examples") or {}
         counts = {split: requested.get(split) or available.get(split) for split in ("train", "val")}
         name = self.dataset or self.name
         for split, count in counts.items():

@@ -91,7 +91,7 @@ def _read_file(path: Path, attribute: str, inputs: Iterable[str], pythons: Itera
 
 
 def _declared(fields: Mapping[str, Any], **code: Any) -> DeclaredInfo:
-    lists = {name: tuple(fields[name]) for name in ("data_files", "frameworks", "metric_names")}
+    lists = {name: tuple(fields[name]) for name in ("frameworks", "metric_names")}
     return DeclaredInfo(**{**fields, **lists}, **code)
 
 

@@ -50,7 +50,7 @@ tracking_uri: http://localhost:5000
 """
 WORKLOAD = """\
 from raybench import Workload
-workload = Workload(model=print, data=print, data_files=["a.npy"], examples={"train": 64}, metric_names=["mae"])
+workload = Workload(model=print, data=print, metric_names=["mae"])
 """
 
 OPTIONS = ((), ("--smoke",))

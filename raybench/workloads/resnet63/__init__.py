@@ -15,9 +15,9 @@ WORKLOAD = Workload(
     name="resnet63",
     model=in_each(__name__),
     dataset="cifar10",
-    examples={"train": 64, "val": 16},
     std=(255.0,),
     defaults={
+        "examples": {"train": 64, "val": 16},
         "epochs": 4,
         "steps_per_epoch": 1,
         "warmup_epochs": 2,
