@@ -74,21 +74,9 @@ def command(
 
     Several are combined: a run that is in two of them counts once.
     """
-<<<<<<< HEAD
-    if (over or is_chain) and (table or drawn):
-        raise UsageError("--table and --figure are of a report; remove them, or --over and --chain")
-    if over:
-        changes = (options.baseline, options.prices, options.unit, options.directions, options.these_machines)
-        if any(changes) or full or everything:
-            raise UsageError("--over works only with --results, --grid, --html and --json; remove the other options")
-        return _over(sources, options, html, data, fail_on)
-    if fail_on is not None:
-        raise UsageError("--fail-on works only with --over; `raybench compare` judges two versions")
-=======
->>>>>>> 9b88617d (Delete the section on imported runs and reports over time: compare of an export and a folder, or of two results, answers both)
     if is_chain:
-        if tables or drawn or card:
-            raise UsageError("--table, --figure and --card are of a report; remove them, or --chain")
+        if table or drawn:
+            raise UsageError("--table and --figure are of a report; remove them, or --chain")
         if options.baseline or options.prices or full or everything:
             raise UsageError("--chain has no baseline and no prices; remove --baseline, --prices, --full and --all")
         return _chain(sources, options, html, data)
@@ -116,13 +104,7 @@ def command(
         write_file(table, as_markdown(report))
     if not {html, data, table} & {Path("-")}:
         print_lines(console := terminal(), report_lines(report.answer, console.width, full))
-<<<<<<< HEAD
-        for sentence in report.reproduction:
-            print_text(console, f"\n{sentence}")
         _say_written(html, data, table, *drawn)
-=======
-        _say_written(html, data, *tables, *images)
->>>>>>> 9b88617d (Delete the section on imported runs and reports over time: compare of an export and a folder, or of two results, answers both)
     return 0
 
 
