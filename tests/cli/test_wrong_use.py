@@ -149,5 +149,5 @@ def test_unexpected_error_is_one_message():
 
     brief, full = ended(), ended(RAYBENCH_DEBUG="1")
     assert (brief.returncode, brief.stdout, len(brief.stderr.splitlines())) == (1, "", 1)
-    assert brief.stderr.startswith("ZeroDivisionError: division by zero. Finished trials are kept;")
+    assert brief.stderr.startswith("ZeroDivisionError: division by zero. Finished trials are kept.")
     assert full.returncode == 1 and "Traceback" in full.stderr

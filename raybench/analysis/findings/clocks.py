@@ -34,13 +34,12 @@ def short_warmup(run: Run) -> Iterator[Finding]:
 
     Epochs are looked at if steps were not timed. On a busy host it is not looked for, as others may have slowed steps.
     """
-    if others_load(run):
-        return
     steady = run.steady
     steps = steady.column("step_s")
     by_steps = bool(steps) and all(steps)
     start = slow_start(array("d", b"".join(steps)) if by_steps else run.timed_s) if steady else None
-    if start is None or ((of_epochs := slow_start(run.timed_s)) and of_epochs.is_change):  # a changing speed
+    is_changing = (of_epochs := slow_start(run.timed_s)) and of_epochs.is_change
+    if start is None or is_changing or others_load(run):
         return
     # Up to the end of the epoch of the change, whose position is known to within a batch.
     until = run.warmup_epochs + max(1, math.ceil((start.part - 1 / BATCHES) * len(steady)))

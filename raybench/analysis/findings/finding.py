@@ -88,11 +88,12 @@ class FindingKind:
     of_pair: bool = False
     guess: bool = False
 
-    def found(self, *arguments: Any) -> Iterator[OfRuns]:
-        """Yield its findings in a run or, of a grid, in runs."""
-        for result in self.detector(*arguments):
-            runs, finding = result if self.of_grid else (arguments, result)
-            yield runs, replace(finding, code=self.code, remedy=finding.remedy or self.remedy)
+    def found(self, runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
+        """Yield its findings in the runs of a grid, each with the runs that it concerns."""
+        each = ([run] for run in runs if run.attempt)  # 0: it never started
+        of_runs = ((alone, finding) for alone in each for finding in self.detector(*alone))
+        for concerned, finding in self.detector(runs, axes) if self.of_grid else of_runs:
+            yield concerned, replace(finding, code=self.code, remedy=finding.remedy or self.remedy)
 
 
 _DECLARED: dict[str, FindingKind] = {}
@@ -128,10 +129,7 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
     """
     by_run: dict[int, list[Finding]] = {id(run): [] for run in runs}
     for kind in (kind for kind in kinds().values() if not (kind.of_answer or kind.of_pair)):
-        calls = [(runs, axes)] if kind.of_grid else [(run,) for run in runs if run.attempt]  # 0: it never started
-        for concerned, finding in (
-            finding_of_runs for arguments in calls for finding_of_runs in kind.found(*arguments)
-        ):
+        for concerned, finding in kind.found(runs, axes):
             for run in concerned:
                 by_run[id(run)].append(finding)
     completed = [run for run in runs if run.status == TrialStatus.COMPLETED]
