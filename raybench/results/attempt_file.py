@@ -6,10 +6,9 @@ Only readers of results import this module: processes of trials may have an envi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Annotated, Any, TypedDict, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Meta, Raw
@@ -18,73 +17,17 @@ from raybench.core.events import OF_LINE
 from raybench.core.job import Target
 from raybench.results.epoch import EPOCH_FIELDS, Epoch
 from raybench.results.folder import DAMAGED, event_of, is_intact, lines_of
-from raybench.results.parsing import LARGEST, LARGEST_FLOAT, cell_in, map_in
+from raybench.results.parsing import LARGEST_FLOAT, cell_in, map_in
 from raybench.results.run_table import Run
 
-_Whole = Annotated[int, Meta(gt=-LARGEST, le=LARGEST - 1)]
 _Number = Annotated[float, Meta(gt=-LARGEST_FLOAT, lt=LARGEST_FLOAT)]
-
-_From1 = Annotated[int, Meta(ge=1, le=LARGEST - 1)]
-_Count = Annotated[int, Meta(ge=0, le=LARGEST - 1)]
-_Amount = Annotated[float, Meta(ge=0, lt=LARGEST_FLOAT)]
-_Positive = Annotated[float, Meta(gt=0, lt=LARGEST_FLOAT)]
-_TYPES: Mapping[str, Any] = {
-    "int": _Count,
-    "int | None": _Count | None,
-    "bool": bool,
-    "float | None": _Amount | None,
-    "Mapping[str, float]": dict[str, _Amount],
-    "metrics": dict[str, _Number],
-    "Sequence[float]": list[_Amount],
-    "tuple[Mapping[str, Any], ...]": tuple[dict[str, Any], ...],
-}
-"""The types of values of the fields of `Epoch`, by their annotations or names; all but metrics are amounts."""
-
-
-class _Machine(TypedDict, total=False):
-    cores: _Amount
-
-
-class _DecayCheck(TypedDict, total=False):
-    says: str
-    factor: _Number | None
-
-
-class _Roofline(TypedDict, total=False):
-    work: dict[str, _Amount | None]
-    probes: dict[str, _Positive]
-    missing: str
-
-
-class _AllReduce(TypedDict, total=False):
-    gb_per_s: _Amount | None
-
-
-class _Hardware(TypedDict, total=False):
-    memory_bytes: _Amount | None
-    driver: str | None
-
-
-class _RuntimeConditions(TypedDict, total=False):
-    threads: _Amount | None
-    link: str | None
-
-
-_SHARED: Mapping[str, Any] = {
-    "machine": _Machine,
-    "decay_check": _DecayCheck,
-    "roofline": _Roofline,
-    "all_reduce": _AllReduce,
-    "versions": dict[str, str | None],
-    "hardware": _Hardware,
-    "runtime_conditions": _RuntimeConditions,
-}
-"""Maps that many attempts have in common, with the types of what is read of them."""
+_SHARED = ("machine", "decay_check", "roofline", "all_reduce", "versions", "hardware", "runtime_conditions")
+"""Maps that many attempts have in common."""
 
 
 class _OfAttempt(msgspec.Struct, tag_field="event", kw_only=True, gc=False):
     trial: str
-    attempt: _From1
+    attempt: int
     t: str | None = None
     at: int | None = None
 
@@ -102,27 +45,18 @@ _OF_END = f"ledger wall template_import communication warnings error {_OF_COMMAN
 _Started = _event(
     "trial_started",
     f"run clock {_PLAIN}",
-    ("host", dict[str, str | int | None], {}),
+    ("host", dict[str, Any], {}),
     *((name, Raw, Raw(b"{}")) for name in ("cell", *_SHARED)),
 )
-_Resumed = _event("trial_resumed", "", ("gaps", list[_Whole], ()))
-_Audited = _event(
-    "trial_audited",
-    "",
-    ("seconds", _Amount | None, None),
-    ("host", dict[str, _Number | dict[str, _Number] | None], {}),
-    ("gpus", list[dict[str, Any]] | None, None),
-    ("energy", dict[str, Any], {}),
-)
+_Resumed = _event("trial_resumed", "", ("gaps", list[int], ()))
+_Audited = _event("trial_audited", "")
 _Ended = _event("trial_ended", f"clock {_OF_END}", ("status", str))
+_OF_EPOCH = get_type_hints(Epoch) | {"metrics": dict[str, _Number]}
 _EpochEnded = _event(
     "epoch_ended",
     "",
-    ("epoch", _From1),
-    *(
-        (entry.name, _TYPES.get(entry.name, _TYPES[entry.type]), getattr(Epoch(0), entry.name))
-        for entry in EPOCH_FIELDS
-    ),
+    ("epoch", int),
+    *((entry.name, _OF_EPOCH[entry.name], getattr(Epoch(0), entry.name)) for entry in EPOCH_FIELDS),
 )
 """A row of `Epochs`; it is made in half the time of an `Epoch`."""
 
@@ -142,20 +76,7 @@ def decoded(line: bytes) -> Any:
         event = _decoder.decode(line)
     except DAMAGED:
         return None
-    is_readable = _is_name(event.trial)
-    if isinstance(event, _Started):
-        is_readable = is_readable and all(_is_map(name, bytes(getattr(event, name))) for name in ("cell", *_SHARED))
-    return event if is_readable else None
-
-
-@lru_cache(4096)
-def _is_map(name: str, text: bytes) -> bool:
-    """Return whether a text is a map of a start, with values of the types that are read."""
-    try:
-        msgspec.json.decode(text, type=_SHARED.get(name, dict[str, Any]))
-    except DAMAGED:
-        return False
-    return bool(cell_in(text) if name == "cell" else map_in(text)) or text == b"{}"
+    return event if _is_name(event.trial) else None
 
 
 def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
@@ -202,7 +123,7 @@ def take(run: Run, event: Any, line: bytes) -> None:
     elif isinstance(event, _Resumed):
         run.gaps = tuple(sorted(set(event.gaps)))
     elif isinstance(event, _Audited):
-        run.audit = {name: value for name, value in map_in.__wrapped__(line).items() if name not in OF_LINE}
+        run.audit = {name: value for name, value in msgspec.json.decode(line).items() if name not in OF_LINE}
     elif isinstance(event, _Started):
         names, run.run, run.clock, run.started = _PLAIN, event.run or run.run, event.clock, event.t
         run.cell = cell_in(bytes(event.cell))

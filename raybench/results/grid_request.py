@@ -18,13 +18,11 @@ from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results.executions import as_name
 from raybench.results.metrics import Direction, direction_of
-from raybench.results.parsing import cell_in, map_in
+from raybench.results.parsing import cell_in
 from raybench.results.run_table import Run
 
 if TYPE_CHECKING:
     from raybench.results.history import GridHistory
-
-MOST_REPEATS = 10**6  # repeats of a configuration from which on a request is damaged
 
 
 @dataclass(frozen=True)
@@ -107,25 +105,14 @@ class GridRequest:
     def from_json(cls, tree: Mapping[str, Any], text: str = "") -> Self | None:
         """Read a request that `to_json` wrote; None if anything in it is damaged."""
         try:
-            tree = {**map_in(json.dumps(tree)), "text": text}  # empty if a number is out of range
             contents = [cell_in(json.dumps(cell["content"])) for cell in tree["cells"]]
             cells = [{name: cell[name] for name in cell if name != "content"} for cell in tree["cells"]]
-            request = msgspec.convert({**tree, "cells": cells}, cls)
+            request = msgspec.convert({**tree, "cells": cells, "text": text}, cls)
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.ValidationError):
             return None
         is_whole = {entry.name for entry in fields(cls)} >= {*tree}
         filled = [replace(cell, content=content) for cell, content in zip(request.cells, contents, strict=True)]
-        return replace(request, cells=filled) if is_whole and request._is_possible() else None
-
-    def _is_possible(self) -> bool:
-        """Return whether its numbers are such as a grid file may have."""
-        rule, prices = self.rule, [cell.price_per_hour or 0.0 for cell in self.cells]
-        counts = [self.first_look + 1, *(cell.repeats for cell in self.cells)]
-        if rule:
-            counts += [rule.at_least, rule.at_most + 1 - rule.at_least]
-        budget = self.budget.values()
-        is_rule = rule is None or rule.until is None or rule.until > 0
-        return min(counts) >= 1 and max(counts) <= MOST_REPEATS and min([0.0, *prices, *budget]) >= 0 and is_rule
+        return replace(request, cells=filled) if is_whole else None
 
     def direction(self, metric: str) -> Direction:
         """Return whether more of a metric is better, and how that is known."""
