@@ -310,15 +310,14 @@ def difference(
     estimate = at_every_look(_difference(side, reference, floor, least_paired), stopping)
     if candidates is None or candidates.comparisons == 1 or estimate.error is None:  # a single run's noise is not known
         return estimate
-    corrected = replace(estimate, alpha=estimate.alpha / candidates.comparisons)
     repeats = [sample.repeat for sample, _ in _pairs(side, reference)]
     pooled = candidates.within_repeats(repeats) if estimate.paired else candidates.within
     if pooled is None or any(len(_by_host(samples)) > 1 for samples in (side, reference)):
-        return corrected
+        return replace(estimate, alpha=estimate.alpha / candidates.comparisons)
     counts = [len(repeats)] * 2 if estimate.paired else [len(side), len(reference)]
     error = math.sqrt(pooled.variance * (1 / counts[0] + 1 / counts[1]))
     if f_probability(estimate.error**2, error**2, estimate.df, pooled.df) < NOISIER:
-        return corrected
+        return replace(estimate, alpha=estimate.alpha / candidates.comparisons)
     is_race = stopping is not None and stopping.is_race
     alpha = (
         estimate.alpha * POOLED_ALPHA / ALPHA if is_race else min(estimate.alpha, POOLED_ALPHA)
