@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raybench.checks import all_reduce, roofline, weight_decay
 from raybench.core.cell import Cell
@@ -25,10 +25,11 @@ from raybench.core.text import error_line
 from raybench.datasets.paths import user_cache
 from raybench.devices import frameworks
 from raybench.engines import FRAMEWORKS
-from raybench.execution.jobs import check_job
-from raybench.planning.plan import Check, WorkItem
-from raybench.planning.resolve import ResolvedCell
 from raybench.results.run_table import Run
+
+if TYPE_CHECKING:
+    from raybench.planning.plan import Check, WorkItem
+    from raybench.planning.resolve import ResolvedCell
 
 _CHECKS: dict[str, Any] = {module.NAME: module for module in (weight_decay, roofline, all_reduce)}
 
@@ -70,6 +71,8 @@ class PretrialChecks:
 
     def with_checks(self, todo: Sequence[WorkItem]) -> list[WorkItem]:
         """Give each trial the checks that it needs, and those to run that no earlier trial has."""
+        from raybench.planning.plan import Check  # which the warnings of a report do not need
+
         planned = {key for key, event in self._ended.items() if not event.get("error")}
         keys: dict[str, list[Check]] = {}
         works: list[WorkItem] = []
@@ -89,6 +92,8 @@ class PretrialChecks:
         Args:
             grid: the grid's folder, in which each check has its own folder.
         """
+        from raybench.execution.jobs import check_job
+
         if check:
             cell, module = _checks(work.trial.cell)[check.name], _CHECKS[check.name]
             labels = {"subject": module.subject(cell), "about": module.describe(cell)}

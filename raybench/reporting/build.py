@@ -211,7 +211,7 @@ def _weights(weights: str | Mapping[str, float]) -> dict[str, float]:
 
 def history_warnings(history: GridHistory) -> list[str]:
     """Return warnings that follow from a grid's checks."""
-    from raybench.checks.pretrial import PretrialChecks  # with all of planning, which a CSV does not need
+    from raybench.checks.pretrial import PretrialChecks  # which a CSV does not need
 
     runs = list(history.attempts.values())
     cells = {id(run.cell): run.cell for run in runs if run.cell}  # runs of one cell share the object
