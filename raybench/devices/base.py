@@ -206,16 +206,6 @@ class Device:
         """The hardware that the trial actually runs on."""
         return Hardware(self.kind, model_name(), len(self.assignment.cores) or len(usable_cores()), total_memory())
 
-    def runtime_conditions(self) -> dict[str, Any]:
-        """Runtime conditions for the report: threads, cores, visible devices, TF32."""
-        return {
-            "threads": self.threads(),
-            "cores": usable_cores(),
-            "visible": list(self.assignment.visible),
-            "tf32": False,
-            "niceness": os.nice(0),
-        }
-
     def is_oom(self, error: BaseException) -> bool:
         """Return whether memory ran out, also by the message: frameworks raise one type for every error."""
         return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and looks_like_oom(str(error)))

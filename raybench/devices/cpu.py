@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from raybench.devices.base import Assignment, AsynchronousDevice, Device, DeviceKind, Hardware
 from raybench.devices.host import model_name, total_memory, usable_cores
 
@@ -58,12 +56,6 @@ class TorchDevice(Device):
         import torch
 
         return torch.get_num_threads()
-
-    def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, and the precision of float32 matrix products; `highest` is full float32."""
-        import torch
-
-        return super().runtime_conditions() | {"float32_products": torch.get_float32_matmul_precision()}
 
 
 class Cpu(TorchDevice):

@@ -142,15 +142,3 @@ class Cuda(Nvidia, TorchDevice):
         properties = torch.cuda.get_device_properties(0)
         gpu = self.visible_hardware(properties.name)
         return Hardware(self.kind, gpu.model, torch.cuda.device_count(), properties.total_memory, gpu.driver)
-
-    def runtime_conditions(self) -> dict[str, Any]:
-        import torch
-
-        return super().runtime_conditions() | {
-            "tf32": bool(torch.backends.cuda.matmul.allow_tf32),
-            "tf32_convolutions": bool(torch.backends.cudnn.allow_tf32),
-            "cuda": torch.version.cuda,
-            "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
-            "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
-            "visible": list(self.assignment.visible) or [str(i) for i in range(torch.cuda.device_count())],
-        }

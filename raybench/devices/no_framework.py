@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from raybench.devices.base import Device
 
@@ -29,7 +28,3 @@ class Cpu(Device):
 
     def is_oom(self, error: BaseException) -> bool:
         return isinstance(error, MemoryError)
-
-    def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, without arithmetic modes: no framework has any."""
-        return {name: value for name, value in super().runtime_conditions().items() if name != "tf32"}

@@ -99,11 +99,3 @@ class Rocm(Cuda):
         entries = probe()
         model, driver = (entries[0].model, entries[0].driver) if len(entries) == 1 else (properties.name, None)
         return Hardware(self.kind, model, torch.cuda.device_count(), properties.total_memory, driver)
-
-    def runtime_conditions(self) -> dict[str, Any]:
-        import torch
-
-        conditions = super().runtime_conditions()
-        miopen = conditions.pop("cudnn")
-        del conditions["cuda"]
-        return conditions | {"rocm": torch.version.hip, "miopen": miopen}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
 
 from raybench.core.memory import looks_like_oom
 from raybench.devices import cuda
@@ -98,14 +97,3 @@ class Cuda(cuda.Nvidia, Asynchronous):
         gpu = tf.config.get_visible_devices("GPU")[0]
         name = tf.config.experimental.get_device_details(gpu).get("device_name", "")
         return replace(self.visible_hardware(name), count=self.assignment.devices, ids=())
-
-    def runtime_conditions(self) -> dict[str, Any]:
-        import tensorflow as tf
-
-        built = tf.sysconfig.get_build_info()
-        return super().runtime_conditions() | {
-            "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
-            "cuda": built.get("cuda_version"),
-            "cudnn": built.get("cudnn_version"),
-            "visible": list(self.assignment.visible) or [str(i) for i in range(self.assignment.devices)],
-        }

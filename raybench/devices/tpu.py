@@ -12,7 +12,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from raybench.devices.base import DeviceKind, Hardware
 from raybench.devices.xla import Xla
@@ -150,6 +149,3 @@ class Tpu(Xla):
     def describe(self) -> Hardware:
         (hardware,) = probe()
         return hardware
-
-    def runtime_conditions(self) -> dict[str, Any]:
-        return super().runtime_conditions() | {"visible": list(self.assignment.visible) or list(self.describe().ids)}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Any
 
 from raybench.devices.base import DeviceKind
 from raybench.devices.cpu import TorchDevice
@@ -64,12 +63,6 @@ class Xla(TorchDevice):
         torch_xla.sync(wait=True)
         xla_model.wait_device_ops()
 
-    def runtime_conditions(self) -> dict[str, Any]:
-        """Conditions of the host, and XLA's precision of float32 products; `default` is bfloat16 on a TPU."""
-        from torch_xla import backends
-
-        return super().runtime_conditions() | {"float32_products": backends.get_mat_mul_precision()}
-
 
 class XlaCpu(Xla):
     """The host's cores through XLA: a TPU trial's code, but never presented as a TPU."""
@@ -79,5 +72,5 @@ class XlaCpu(Xla):
         super().hide_others()
         os.environ["CPU_NUM_DEVICES"] = str(self.assignment.devices)
 
-    def runtime_conditions(self) -> dict[str, Any]:
-        return super().runtime_conditions() | {"threads": int(os.environ["PJRT_NPROC"])}
+    def threads(self) -> int:
+        return int(os.environ["PJRT_NPROC"])

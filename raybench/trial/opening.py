@@ -47,6 +47,7 @@ def open_assigned(job: Job) -> Device:
 def opening(job: Job, device: Device) -> dict[str, Any]:
     """What the first event of a trial says of its process."""
     framework = FRAMEWORKS[job.cell.framework]
+    ranks = job.cell.device.world_size if job.is_command else current_rank().count
     libraries = [framework.package, *framework.other_packages, *_distributions(job.cell.engine.libraries or ())]
     return {
         "run": Path(job.folder).name,
@@ -72,10 +73,10 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
             "driver": device.hardware.driver,
         },
         "runtime_conditions": {
-            **device.runtime_conditions(),
-            **_of_ranks(job, device),
+            "threads": ranks * device.threads(),
+            "link": KINDS[job.cell.device.kind].link(job.visible) if ranks > 1 else None,
             "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "unset").lower(),
-            "exclusive": job.exclusive,
+            "niceness": os.nice(0),
         },
     }
 
@@ -83,17 +84,6 @@ def opening(job: Job, device: Device) -> dict[str, Any]:
 def _distributions(modules: Iterable[str]) -> list[str]:
     by_module = metadata.packages_distributions() if modules else {}
     return [by_module[name][0] for name in modules if name in by_module]
-
-
-def _of_ranks(job: Job, device: Device) -> dict[str, Any]:
-    """Runtime conditions of all ranks together, if there are several; the device reports only those of this rank."""
-    count = job.cell.device.world_size if job.is_command else current_rank().count
-    if count == 1:
-        return {}
-    threads = device.runtime_conditions()["threads"]
-    conditions = {"threads": count * threads, "threads_per_rank": threads, "ranks": count}
-    link = KINDS[job.cell.device.kind].link(job.visible)
-    return conditions | ({"cores": job.cores} if job.cores else {}) | ({"link": link} if link else {})
 
 
 def keep_others_offline(job: Job) -> None:

@@ -23,7 +23,7 @@ def test_a_cpu_hides_accelerators():
     device.open("")
     assert (os.environ["CUDA_VISIBLE_DEVICES"], os.environ["JAX_PLATFORMS"]) == ("", "cpu")
     assert (device.describe().kind, device.describe().count) == ("cpu", 1)
-    assert device.runtime_conditions()["threads"] == 3
+    assert device.threads() == 3
 
 
 def test_gpus_are_the_assigned_ones(monkeypatch):

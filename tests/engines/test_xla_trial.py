@@ -64,7 +64,7 @@ def test_a_trial_completes_and_its_ledger_adds_up(template, tmp_path):
     assert ended["status"] == "completed", ended["error"]
     assert started["cell"]["device"]["kind"] == "xla_cpu"
     assert started["versions"]["torch_xla"].startswith("2.9") and started["versions"]["torch"].startswith("2.9")
-    assert (started["runtime_conditions"]["threads"], started["runtime_conditions"]["tf32"]) == (1, False)
+    assert started["runtime_conditions"]["threads"] == 1
     assert [epoch["recompiles"] for epoch in epochs] == [2, 0, 0]
     assert epochs[-1]["metrics"]["train/loss"] < epochs[0]["metrics"]["train/loss"]
     assert ended["ledger"]["compile"] == epochs[0]["ledger"]["compile"] > 0

@@ -33,7 +33,7 @@ def test_an_attempt_is_folded_from_its_events(golden_events):
     assert (
         attempt.host["pid"] == 4711
         and attempt.versions["ray"] == "2.60.0"
-        and attempt.runtime_conditions["cores"] == [0, 1]
+        and attempt.runtime_conditions["threads"] == 2
     )
     assert [epoch.epoch for epoch in attempt.epochs] == [1, 2]
     assert attempt.epochs[0].ledger == {"compile": 0.618, "train": 3.992, "input_wait": 0.011, "evaluate": 0.405}

@@ -18,7 +18,8 @@ def opened(threads=1):
     tf.linalg.matmul(tf.ones([500, 500]), tf.ones([500, 500]))
     return {
         "visible": os.environ["CUDA_VISIBLE_DEVICES"],
-        "runtime_conditions": device.runtime_conditions(),
+        "threads": device.threads(),
+        "own_cores": usable_cores(),
         "cores": device.describe().count,
         "kind": device.describe().kind,
         "devices": len(tf.config.list_logical_devices("CPU")),

@@ -85,7 +85,7 @@ def described(devices=1, precision="bf16"):
         "program": torch_xla._XLAC._get_xla_tensors_hlo([matrix @ matrix]),
         "kind": hardware.kind,
         "model": hardware.model,
-        "runtime_conditions": device.runtime_conditions(),
+        "threads": device.threads(),
         "devices": runtime.global_runtime_device_count(),
         "type": runtime.device_type(),
         "peak": device.peak_memory(),
