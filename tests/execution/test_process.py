@@ -246,7 +246,7 @@ def test_nothing_outlives_a_killed_parent(tmp_path, killed):
                 kept = "raybench-torchinductor"  # torch's cache, which is for the next trial
                 wait_for(lambda: all(path.name.startswith(kept) for path in (tmp_path / "tmp").iterdir()))
             else:
-                assert supervisor.stdout.read().split()[-1] == "lost"
+                assert "lost" in (line.split()[-1] for line in supervisor.stdout)  # the child keeps it open
         finally:
             for pid in filter(alive, (child, trial, template)):
                 os.kill(pid, signal.SIGKILL)
