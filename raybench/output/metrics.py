@@ -67,6 +67,7 @@ _NAME = re.compile(
 _OF_PARTS = re.compile(rf"loss\W+(?:{PARTS['train']})\W*$", re.IGNORECASE)  # `loss train: 0.7, val: 0.8`
 _BARE = re.compile(rf"(?<![\w ])\s*(?:{'|'.join(PARTS.values())})\s*[:=]\s*$", re.IGNORECASE)
 _PROSE = re.compile(r"\b(?:of|on|for|at)\b[^:=|,]*$", re.IGNORECASE)
+_UNIT = re.compile(r"^[a-z]\w*(?= )", re.IGNORECASE)  # of the number before: the m50s of 0m50s
 _PIECES = re.compile(r"[-_/.@' ()\[\]]+|(?<=[a-z])(?=[A-Z][a-z])")
 _NEUTRAL = re.compile(
     r"|average|avg|mean|epoch|step|total|running|current|final|overall|metrics|set|top1|s|the|a|is|of|with|after|and|at"
@@ -114,9 +115,9 @@ def slots_in(
     """
     text = text[:MAX_CHARS]
     matches = [match for match in NUMBERS.finditer(text) if match[1]]
-    leads = [
-        text[begin : match.start()] for begin, match in zip([0, *(m.end() for m in matches)], matches, strict=False)
-    ]
+    ends = [0, *(match.end() for match in matches)]
+    leads = [text[begin : match.start()] for begin, match in zip(ends, matches, strict=False)]
+    leads[1:] = [_UNIT.sub("", lead) for lead in leads[1:]]
     mean, has_loss, bare = -1, False, list[Slot]()
     for number, match in enumerate(matches):
         lead, before, rest = leads[number], text[: match.start()], text[match.end() : match.end() + 24]

@@ -23,17 +23,14 @@ UNEQUAL_WORK = 1.1  # ratio of the work of two logs' steps above which they are 
 
 _REPEATED = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{12,}|\d{4}-\d\d-\d\d|\d{8,}|events\.out\.tfevents\S*"
-    r"|(?:(?<![a-z\d])(?:version|result|seed|run|repeat|rep|trial|try|rank|v(?!\d{3})|r|s)?[-_=]?|[-_=])\d+"
-    r"(?=$|[-_. /])"
-    r"|(?<=[a-z])\d{1,2}(?=$|[-_. /])",  # adam1 and adam2, but not a100 and h100
+    r"|(?<![a-z\d])(?:version|result|seed|run|repeat|rep|trial|try|rank)[-_=]?\d+(?=$|[-_. /])",
     re.IGNORECASE,
 )
-"""Parts of the name of a file that tell repeats apart: ids, dates, numbers, seeds."""
+"""Parts of the name of a file that tell repeats apart: ids, dates, seeds, and what counts runs by its word."""
 
-_NAMED = re.compile(r"([A-Za-z]+(?:_[A-Za-z]+)*)[=_-]?(\d+(?:\.\d+)?(?:e-?\d+)?)")
-_SEEDS = re.compile(
-    r"(?:version|result|seed|run|repeat|rep|trial|try|rank|v|r|s|step|checkpoint|job|gpu)", re.IGNORECASE
-)
+_LAST_NUMBER = re.compile(r"(.*?)[-_=. ]?(\d+)(\D*)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z]{2,}(?:_[A-Za-z]+)*)[=_-]?(\d+(?:\.\d+)?(?:e-?\d+)?)")
+_SEEDS = re.compile(r"(?:version|result|seed|run|repeat|rep|trial|try|rank|step|checkpoint|job|gpu)", re.IGNORECASE)
 _SETTING = re.compile(r"--?([A-Za-z][\w.-]*)[= ]([^\s,=]+)|\b([A-Za-z]\w*)[:=]([^\s,:=]+)")
 _NO_SETTING = re.compile(r".*(?:id|pid|port|time|date|host|path|dir|file|url|rank|seed|save|log|name|output)s?", re.I)
 
@@ -105,6 +102,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     values = (
         [_said(log, name, axes) for log, name in zip(logs, names, strict=True)] if axes else _differences(logs, names)
     )
+    is_counted = any("log" in of_log for of_log in values) and _stems(names) != [_REPEATED.sub("", n) for n in names]
     runs: list[Run] = []
     for log, name, axis_values in zip(logs, names, values, strict=True):
         trial = {} if any(map(is_of_trial, log.columns)) else {"trial": name}
@@ -116,6 +114,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
         for reason, paths in reasons.items()
         if paths
     ]
+    messages += ["The last numbers of names were taken for those of repeats"] if is_counted and not axes else []
     runs[0] = replace(runs[0], warnings=[*runs[0].warnings, *messages])
     return runs
 
@@ -178,11 +177,28 @@ def _differences(logs: Sequence[Table], names: Sequence[str]) -> list[dict[str, 
         values = _varied(named)
     if any(values):
         return values
-    stems = [
-        " ".join(filter(None, (part.strip("-_. ") for part in _REPEATED.sub("", name).split("/")))) for name in names
-    ]
+    stems = [" ".join(filter(None, (part.strip("-_. ") for part in stem.split("/")))) for stem in _stems(names)]
     values = _varied([{"log": stem} for stem in stems])
     return values if any(values) or not all(log.text for log in logs) else _varied(list(map(_settings, logs)))
+
+
+def _stems(names: Sequence[str]) -> list[str]:
+    """Return names without what tells repeats apart.
+
+    Last numbers do so if they count the repeats of each name from 0 or 1 on. Others are part of a name, as in L4 and
+    L40, fp16 and fp32, or base, v1 and v2.
+    """
+    stems = [_REPEATED.sub("", name) for name in names]
+    plain = [place for place, name in enumerate(names) if stems[place] == name]
+    parts = {place: match.groups() for place in plain if (match := _LAST_NUMBER.fullmatch(names[place]))}
+    numbers: dict[tuple[str, str], set[int]] = {}
+    for before, number, after in parts.values():
+        numbers.setdefault((before, after), set()).add(int(number))
+    most = max(map(len, numbers.values()), default=0)
+    if len(parts) == len(plain) and most > 1 and all(max(counts) <= most for counts in numbers.values()):
+        for place, (before, _, after) in parts.items():
+            stems[place] = before + after
+    return stems
 
 
 def _settings(log: Table) -> dict[str, str | float]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from raybench.core.ledger import NANO
+from raybench.core.status import TrialStatus
 from raybench.errors import Problem
 from raybench.output.epochs import Course, Output, State
 from raybench.output.transcript import Transcript
@@ -30,6 +31,12 @@ _MINUTES = re.compile(f"{_NAMES}{_NUMBER}(?P<unit>m|min){_END}", re.IGNORECASE)
 _STEP = re.compile(
     rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NUMBER}(?P<unit>ms|s){_END}", re.IGNORECASE
 )
+_TOOK = re.compile(
+    r"\bepoch\b.*?(?:(?P<bare>\bduration[:=] ?)|\b(?:took|in)[:= ]+|\()(?P<amount>\d+(?:\.\d+)?) ?"
+    r"(?P<unit>ms|s|secs?|seconds|m|min|minutes)?(?(bare)|(?<=[a-z]))(?![\w.:%/])",
+    re.IGNORECASE,
+)
+"""Of an epoch, in the line that ends it: `took 12.3s`, `(12.3 s)`, `done in 12.3 seconds`, `duration=12.3`."""
 _MEGATRON = re.compile(rf"elapsed time per iteration \((?P<unit>ms|s)\): *{_NUMBER}")
 # Of detectron2 and of PyTorch's ImageNet example, in seconds.
 _BARE = re.compile(r"(?<![\w-])time:? +(?P<amount>\d+\.\d+)(?P<unit>)(?![\w.]| ?(?:ms|s|m|h)\w*\b)", re.IGNORECASE)
@@ -54,10 +61,17 @@ _COUNTS = (
 """How lines count their steps, the first that a line has."""
 _LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
 _RATE = re.compile(r"speed/(\w+)_per_s")  # the name of a rate in the output of a program
+_TRACEBACK = re.compile(r"^\S{0,12} ?Traceback \(most recent call last\):")
 _OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
 """Rates of one of several devices; torchtitan's `tps` is one."""
 UNUSUAL = 3.0  # how many times as long as others a step is that holds something else
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "": 1.0}
+_SECONDS = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "": 1.0,
+    **dict.fromkeys(("s", "sec", "secs", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "minutes"), 60.0),
+}
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
 
 
@@ -105,8 +119,19 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Table, OutputClo
         if (match := _RATE.fullmatch(name)) and all(rates):
             amounts[f"{UNITS}{match[1]}"] = [rate * s for rate, s in zip(rates, seconds, strict=True)]
     clock = output.clock if output.clock.pattern else None
+    values = {"status": TrialStatus.FAILED} if _is_crashed(lines, kind) else {}
     warning = _WITH_EVALUATION.get(kind, "") if kind else ""
-    return Table(path, columns, text, output_clock=clock, warning=warning, amounts=amounts), output.clock
+    return Table(path, columns, text, values, output_clock=clock, warning=warning, amounts=amounts), output.clock
+
+
+def _is_crashed(lines: Sequence[str], kind: re.Pattern[str] | None) -> bool:
+    """Return whether an exception ended the program: after its traceback no time of training follows."""
+    for row in range(len(lines) - 1, -1, -1):
+        if kind and kind.search(lines[row]):
+            return False
+        if _TRACEBACK.search(lines[row]):
+            return not (row and lines[row - 1].startswith("Exception ignored"))
+    return False
 
 
 Matches = Sequence[re.Match[str] | None]  # of one clock in each line
@@ -175,6 +200,7 @@ _CLOCKS: Mapping[re.Pattern[str], Callable[[Sequence[str], Matches], Iterator[fl
     _TOTAL: _totals,
     _OF_EPOCH: _bars,
     _STEP: _steps,
+    _TOOK: _steps,
     _MEGATRON: _steps,
     _MINUTES: _totals,
     _KERAS: _keras,

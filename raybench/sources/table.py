@@ -62,6 +62,15 @@ _PLACES = ("epoch", "_step", "step", "time/total_timesteps", "total_timesteps", 
 """Columns that count the work of one run, in order of preference."""
 _ELAPSED = ("_runtime", "_timestamp", "time/time_elapsed", "time_elapsed", "time")
 """Columns that may be the seconds since a run began."""
+_OF_ONE_RUN = ("_runtime", "_timestamp", "time/total_timesteps")
+"""Columns that are in the history of a run, where they never fall."""
+_CHART = re.compile(r"Step$|Relative Time")
+"""The first column of a chart that Weights & Biases exports; by time it has no times of steps."""
+_MISSING = {"n/a", "na", "none", "null", "-", "–", "—", "?"}
+"""How a missing value is also written."""
+_SUMMARY = re.compile(r"\s*(?:mean|average|avg|median|std|sd|sum|total)\s*", re.IGNORECASE)
+"""The first value of a line that is not of a run."""
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 STATES = ("state", "status")  # columns that say how a run ended
 _WORDS: Mapping[str, str] = {
     **dict.fromkeys(("finished", "complete", "done", "success", "succeeded"), TrialStatus.COMPLETED),
@@ -84,6 +93,8 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     Raises:
         FileError: no column is a time or a metric.
     """
+    rows = [(line, values) for line, values in zip(file.lines, texts, strict=True) if not _SUMMARY.fullmatch(values[0])]
+    file.lines, texts = [line for line, _ in rows], [values for _, values in rows]
     columns = _plain({name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)})
     repeats = [name for name in columns if name.lower() in _REPEATS]
     if repeats and "repeat" not in columns and "epoch" not in columns and _are_repeats(columns[repeats[0]]):
@@ -93,10 +104,11 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     _check_numbers(file, columns)
     if file.problems:
         raise FileError(file.problems, SHOWN)
-    if file.names[0] == "Step" and any(" - " in name for name in columns):
+    if _CHART.match(file.names[0]) and any(" - " in name for name in columns):
         return _chart(file, columns)
-    is_export = {"_runtime", "_timestamp", "time/total_timesteps"} & columns.keys()
-    if is_export or {"epoch", "step"} <= columns.keys():
+    counts = (_numbers(columns[name]) for name in _OF_ONE_RUN if name in columns)
+    is_of_one_run = not _is_of_runs(file.names) and any(numbers and _never_falls(numbers) for numbers in counts)
+    if is_of_one_run or {"epoch", "step"} <= columns.keys():
         return history(file.path, columns)
     first: dict[str, int] = {}
     for line, name in zip(file.lines, columns.get("trial", ()), strict=False):
@@ -118,8 +130,7 @@ def read_log(path: Path) -> Table:
     """
     file = CsvTable(path)
     texts, names = file.read_lines(), file.names
-    is_of_runs = "epoch" not in names and any(name.lower() in STATES for name in names)
-    if file.problems or not texts or is_of_runs or not {*_PLACES[:5]} & {*names}:
+    if file.problems or not texts or _is_of_runs(names) or not {*_PLACES[:5]} & {*names}:
         raise NoLog(file.problems or [Problem(str(path), 1, 1, "", "no line counts epochs or steps")])
     if not is_of_others(names) and any(name in TIMES or is_of_trial(name) for name in names):
         file.convert(texts)
@@ -143,10 +154,16 @@ def read_runs(path: Path) -> Table:
     return read(file, texts)
 
 
+def _is_of_runs(names: Sequence[str]) -> bool:
+    """Return whether lines are runs, since they say how each ended."""
+    return "epoch" not in names and any(name.lower() in STATES for name in names)
+
+
 def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return columns with numbers as programs write them: no signs, percent and thousands, and times in seconds."""
     plain: dict[str, list[str]] = {}
     for name, texts in columns.items():
+        texts = ["" if text.lower() in _MISSING else text for text in texts]
         present = [text for text in texts if text]
         for pattern, left_out in _CELLS:
             if present and all(map(pattern.fullmatch, present)):
@@ -171,7 +188,8 @@ def _seconds_of(text: str) -> float | str:
 
 def _are_repeats(texts: Sequence[str]) -> bool:
     """Return whether texts are whole numbers, of which some occur again."""
-    return all(map(str.isdecimal, texts)) and len({*texts}) < len(texts)
+    present = [text for text in texts if text]
+    return all(map(str.isdecimal, present)) and len({*present}) < len(present)
 
 
 def _numbers(texts: Sequence[str]) -> list[float | None] | None:
@@ -199,7 +217,7 @@ def _time(name: str) -> tuple[float, str] | None:
     """Return the seconds of a time's unit and what takes it, such as `run` or `step`; None if a name is no time."""
     words, unit = _words_of(name), _unit(name)
     is_said = not _CLOCKS.isdisjoint(words) or (unit and (len(words) > 1 or len(unit) > 3 or unit == "s"))
-    if not is_said or not _OF_TIME.issuperset({*words} - {unit}):
+    if not is_said or not _OF_TIME.issuperset({*words} - (_SECONDS.keys() if unit else set())):  # hours (h)
         return None
     return _SECONDS.get(unit, 1.0), next((_PARTS[word] for word in words if word in _PARTS), "run")
 
@@ -216,7 +234,7 @@ def _metric(name: str) -> str:
 
 
 def _chart(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> Table:
-    """Return the rows of all runs of a chart of Weights & Biases: a column `RUN - METRIC` each, by step."""
+    """Return the rows of all runs of a chart of Weights & Biases: a column `RUN - METRIC` each."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     for name, texts in columns.items():
@@ -268,6 +286,11 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
         raise FileError([Problem(str(path), 1, 1, "", "no column is a time or a metric")])
     said = "Column time was taken for the seconds since training began" if clock == "time" else ""
     return Table(path, epochs, warning=said)
+
+
+def _never_falls(numbers: Sequence[float | None]) -> bool:
+    present = [number for number in numbers if number is not None]
+    return all(earlier <= later for earlier, later in pairwise(present))
 
 
 def _grows(numbers: Sequence[float | None]) -> bool:
@@ -352,7 +375,9 @@ def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
         columns.table.setdefault(metric, numbers)
     elif metric or time or (_MONEY.fullmatch(name) and (numbers or re.search("[$€£]", name))):
         columns.unused.append(written)
-    elif (name in OF_TRIALS or name not in _COMPUTED) and not (_NO_SETTING.fullmatch(name) or not any(texts)):
+    elif all(map(_DATE.match, filter(None, texts))):  # of a run, or nothing
+        return
+    elif (name in OF_TRIALS or name not in _COMPUTED) and not _NO_SETTING.fullmatch(name):
         columns.settings[name.removeprefix(PARAM)] = as_parameters(texts)
 
 
@@ -411,6 +436,7 @@ def _check_prices(columns: _Columns) -> None:
         if any(len(different) > 1 for different in prices.values()):
             text = "differs between equal runs: name it price_per_hour, or cost if it is the price of a run"
             raise columns.error(1 + [*columns.written].index("price"), "price", text)
+        columns.notes.append("Column price was taken for the price per hour")
     if all(count == 1 for count in table.get("device_count", ())):
         return
     if any(alias(name) == "price_per_hour" and "/gpu" in name.lower() for name in columns.written):

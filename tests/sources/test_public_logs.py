@@ -70,6 +70,46 @@ def test_logs_of_this_folder_that_are_named_by_their_gpu(tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.parametrize(
+    ("files", "logs", "is_guess"),
+    [
+        ("L4/run0 L4/run1 L40/run0 L40/run1 T4/run0 T4/run1", "L4 L40 T4", False),
+        ("L4_seed0 L4_seed1 L40_seed0 L40_seed1", "L4 L40", False),
+        ("fp16_0 fp16_1 bf16_0 bf16_1 fp32_0 fp32_1", "bf16 fp16 fp32", True),
+        ("base_0 base_1 v1_0 v1_1 v2_0 v2_1", "base v1 v2", True),
+        ("adam1 adam2 adam3 sgd1 sgd2", "adam sgd", True),
+        ("base v1 v2", "base v1 v2", False),
+        ("resnet-18 resnet-50 vgg-16", "resnet-18 resnet-50 vgg-16", False),
+    ],
+)
+def test_numbers_in_names_are_of_repeats_only_if_they_count(tmp_path, files, logs, is_guess):
+    for number, name in enumerate(files.split()):
+        path = tmp_path / f"{name}.log"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"step {n}/9 | loss {3 / n + number:.3f} | dt: 9{number}ms\n" for n in range(1, 10)))
+    found = answer(tmp_path)
+    assert sorted(c.axes["params.log"] for c in found.configurations) == sorted(logs.split())
+    assert ("The last numbers of names were taken for those of repeats" in found.status.repeats) == is_guess
+
+
+@pytest.mark.parametrize(
+    "line", ["took {}s loss=", "took {} s, loss=", "({}s) loss: ", "done in {} seconds - loss ", "duration={} loss="]
+)
+def test_how_programs_print_the_time_of_an_epoch(tmp_path, line):
+    text = "".join(f"Epoch {n}/6 {line.format(12.3)}{2 / n:.3f} val_acc={0.9 + n / 100}\n" for n in range(1, 7))
+    (tmp_path / "run.log").write_text(text)
+    (row,) = answer(tmp_path).configurations
+    assert (row.seconds.value, row.quality.value) == (pytest.approx(12.3), pytest.approx(0.96))
+
+
+def test_a_log_that_ends_in_an_exception_is_of_a_failed_run(tmp_path):
+    lines = "".join(f"Epoch {n}/6, loss: {2 / n:.3f}, time: {10 + n}s\n" for n in range(1, 4))
+    crash = 'Traceback (most recent call last):\n  File "t.py", line 3, in step\ntorch.OutOfMemoryError: CUDA\n'
+    for name, end in (("a", ""), ("b", crash), ("c", f"{crash}{lines}"), ("d", f"Exception ignored in: f\n{crash}")):
+        (tmp_path / f"{name}.log").write_text(f"{name}\n{lines}{end}")
+    assert [c.completed for c in answer(tmp_path).configurations] == [1, 0, 1, 1]
+
+
 def transformers_lines(epoch_s):
     for e in range(1, 6):
         yield f"{{'loss': {3 / e:.4f}, 'learning_rate': 5e-05, 'epoch': {e}.0}}"
@@ -243,6 +283,7 @@ def test_what_columns_of_a_table_mean(tmp_path, head, rows, says):
     [
         ("gpu,seed,time", ["a,1,1:00:00", "a,2,1:01:00", "b,1,0:30:00", "b,2,0:30:30"]),
         ("gpu,seed,train time", ["a,1,1h 0m", "a,2,1h 1m", "b,1,30 min", "b,2,30.5 min"]),
+        ("gpu,run,hours (h)", ["a,1,1.0", "a,2,1.017", "b,1,0.5", "b,2,0.508", "mean,,9"]),
         ("gpu,seed,time (s)", ['a,1,"3,600.0"', 'a,2,"3,660.0"', 'b,1,"1,800.0"', 'b,2,"1,830.0"']),
         ("gpu;seed;hours", ["a;1;1,0", "a;2;1,017", "b;1;0,5", "b;2;0,508"]),
         ("gpu,Seed,days,$/h", ["a,1,0.0417,$1.50", "a,2,0.0424,$1.50", "b,1,0.0208,$3.00", "b,2,0.0212,$3.00"]),
@@ -253,6 +294,25 @@ def test_how_people_write_numbers_and_times(tmp_path, head, rows):
     found = answer(tmp_path / "runs.csv")
     assert [(c.axes, c.completed) for c in found.configurations] == [({"params.gpu": "a"}, 2), ({"params.gpu": "b"}, 2)]
     assert [c.seconds.value for c in found.configurations] == pytest.approx([3630, 1815], rel=0.01)
+
+
+def test_runs_of_weights_and_biases(tmp_path):
+    head = '"Name","State","Created","Runtime","gpu","val/loss","_runtime"'
+    rows = [
+        f'"{gpu}-{n}","finished","2026-11-0{n + day}T10:00:00.000Z","{took_s + 9 * n}","{gpu}","1.2{n}","{took_s + n}"'
+        for day, (gpu, took_s) in enumerate((("a10g", 7200), ("l40s", 4500)))
+        for n in (2, 1, 3)
+    ]
+    for text in ("\n".join([head, *rows]), "\n".join([head, *rows]).replace("State", "Mode")):
+        (tmp_path / "runs.csv").write_text(text + "\n")
+        found = answer(tmp_path / "runs.csv")
+        assert [c.axes["params.gpu"] for c in found.configurations] == ["a10g", "l40s"]
+        assert found.configurations[1].ratio.value == pytest.approx(1.6, rel=0.01)
+
+
+def test_missing_values_of_a_table(tmp_path):
+    (tmp_path / "runs.csv").write_text("gpu,hours\na,1.0\na,n/a\nb,-\nb,0.5\n")
+    assert [c.seconds.value for c in answer(tmp_path / "runs.csv").configurations] == pytest.approx([3600, 1800])
 
 
 def test_sizes_of_models_are_no_times(tmp_path):
@@ -319,7 +379,7 @@ def test_an_axis_can_be_said(tmp_path):
     for name, seed, loss in (("x", 1, 3.0), ("y", 2, 2.0)):
         lines = "".join(f"step {n}/9 | loss {loss / n:.3f} | dt: {100 * loss}ms\n" for n in range(1, 10))
         (tmp_path / f"{name}{seed}.log").write_text(f"width={seed * 64} depth=4\n{lines}")
-    assert [c.axes for c in answer(tmp_path).configurations] == [{"params.log": "x"}, {"params.log": "y"}]
+    assert [c.axes for c in answer(tmp_path).configurations] == [{"params.log": "x1"}, {"params.log": "y2"}]
     found = answer(tmp_path, axis=["width=width=([0-9]+)"])
     assert [c.axes for c in found.configurations] == [{"params.width": 64}, {"params.width": 128}]
     with pytest.raises(UsageError, match="--axis width: 'w=' is neither in the name nor in the text of"):
