@@ -22,7 +22,7 @@ from raybench.output.epochs import Course, Output, State
 from raybench.output.transcript import Transcript
 from raybench.results.epoch import UNITS
 from raybench.results.output_clock import OutputClock
-from raybench.sources.rows import NoLog, Table
+from raybench.sources.rows import NoLog, Table, part_taken
 
 _NAMES = r"(?:train(?:ing)?_time|total[ _](?:training[ _])?time|(?:time_)?elapsed(?:[ _]time)?)[:=\s]+"
 _NUMBER, _END = r"(?P<amount>\d+(?:\.\d+)?) ?", r"(?![\w.])"
@@ -120,7 +120,8 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Table, OutputClo
             amounts[f"{UNITS}{match[1]}"] = [rate * s for rate, s in zip(rates, seconds, strict=True)]
     clock = output.clock if output.clock.pattern else None
     values = {"status": TrialStatus.FAILED} if _is_crashed(lines, kind) else {}
-    warning = _WITH_EVALUATION.get(kind, "") if kind else ""
+    said = [_WITH_EVALUATION[kind]] if kind in _WITH_EVALUATION else []
+    warning = ". ".join([*said, *(note for name in columns for note in part_taken(name, text, columns))])
     return Table(path, columns, text, values, output_clock=clock, warning=warning, amounts=amounts), output.clock
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -272,6 +272,13 @@ def not_fraction(metric: str, number: float) -> str:
         return ""
     share = f"; {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
     return f"{number:g} is not a fraction from 0 to 1{share}"
+
+
+def part_taken(metric: str, text: str, metrics: Collection[str]) -> list[str]:
+    """Return what is to be said if a metric counts as one of training only since a text names no part of the data."""
+    part, _, name = metric.partition("/")
+    is_said = part != "train" or "train" in text.lower() or name.endswith("loss") or f"val/{name}" in metrics
+    return [] if is_said else [f"The {name} was taken for that on training data; name it val_{name} if it is not"]
 
 
 def cut(text: str, most: int = 40) -> str:

@@ -23,7 +23,7 @@ from raybench.results.epoch_table import EPOCHS
 from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import OF_A_TABLE, TRIALS
 from raybench.sources.epochs_csv import CsvTable, alias, as_parameters, is_of_others, value_of
-from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, NoLog, Table, cut, is_of_trial
+from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, NoLog, Table, cut, is_of_trial, part_taken
 
 _SECONDS = {
     **dict.fromkeys(("ms", "msec", "milliseconds"), 1e-3),
@@ -345,6 +345,8 @@ def _of_runs(path: Path, written: Mapping[str, Sequence[str]]) -> Table:
     for name, texts in written.items():
         _sort(columns, name, texts)
     _choose_time(columns)
+    for name in written:
+        columns.notes += part_taken(_metric(alias(name)), name, columns.table)
     _choose_axes(columns)
     _check_prices(columns)
     table = columns.table

@@ -327,7 +327,9 @@ def test_results_without_a_known_name_are_no_axes_and_are_said(tmp_path):
     found = answer(tmp_path / "runs.csv")
     assert [c.axes for c in found.configurations] == [{"params.gpu": "a"}, {"params.gpu": "b"}]
     assert found.configurations[0].quality.value == pytest.approx(0.7645)
-    assert found.status.repeats[0].startswith("Not used: MMLU (known names: time_s")
+    (said,) = found.status.repeats
+    assert said.startswith("The accuracy was taken for that on training data; name it val_accuracy if it is not")
+    assert "Not used: MMLU (known names: time_s" in said
 
 
 def test_prices_of_one_of_several_devices(tmp_path):
