@@ -315,7 +315,7 @@ def time_and_price(answer: Answer, make: Make) -> Figure:
     _scale(panel, [price.value for _, _, price in points], 6.0, "y")
     head = price_head(answer)
     panel.set_xlabel(f"time{head}, {unit.name}", loc="left")
-    panel.set_ylabel(f"price, {currency_sign(answer)}")
+    panel.set_ylabel(fill(f"price{head}, {currency_sign(answer)}", 40))
     panel.grid(linewidth=0.4, color=LINE)
     # Labels of more would hide the points.
     named = best | {best.configuration for best in answer.of_devices} if len(points) > MAX_CURVES else {*by_index}

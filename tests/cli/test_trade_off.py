@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from math import exp, log
 from statistics import fmean
 
@@ -84,6 +85,18 @@ def test_each_step_says_what_it_saves_and_costs(report):
     assert trade_off["beaten"] == {"3": 0}
     assert trade_off["steps"][1]["speed"]["value"] == pytest.approx(v2 / v3)
     assert trade_off["steps"][1]["price"]["value"] == pytest.approx(4.5 * v2 / (9 * v3))
+
+
+def test_a_price_of_many_runs_is_said_to_be_that(report):
+    rows = [runs("a", 4e-5, 5.0, **TARGET), runs("b", 8e-5, 5.0, **TARGET)]
+    text, data = report(*rows)
+    (first,) = (sentence for sentence in data["sentences"]["best"] if "$" in sentence)
+    assert re.search(r"reached in 3 of 3 runs; \$0\.\d+ per 1,000 runs( \(95% CI [^)]*\))?; ", first), first
+    assert " ".join(first.split()) in text
+    reached = data["configurations"][0]["to_target"]
+    assert f"${1000 * reached['price']['value']:.3f} per 1,000 runs" in first
+    dear = [runs("a", 4e-5, 5.0, **TARGET), runs("b", 2e-5, 20.0, **TARGET)]
+    assert re.search(r"b saves [\d.]+ s .* for \$0\.\d+ more per 1,000 runs \(", report(*dear)[0])
 
 
 def test_a_price_has_the_interval_of_its_time(report):

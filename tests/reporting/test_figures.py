@@ -111,7 +111,7 @@ def test_time_and_price_to_the_target():
     (panel,) = draw("time_and_price", devices_with_target()).axes
     points = {(line.get_xdata()[0], line.get_ydata()[0]) for line in panel.lines if line.get_marker() == "o"}
     assert points == {(400.0, 0.1), (40.6, 0.9), (60.0, 0.4)}
-    assert panel.get_xlabel() == "time to 94% accuracy, s"
+    assert panel.get_xlabel() == "time to 94% accuracy, s" and panel.get_ylabel() == "price to 94% accuracy, $"
 
 
 def test_figures_without_data_are_left_out():

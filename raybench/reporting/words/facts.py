@@ -11,7 +11,16 @@ from raybench.reporting.layout import NOTHING
 from raybench.reporting.words.numbers import ratio_text, rounded_money, seconds_text
 from raybench.reporting.words.quality import metric_name, metric_text, quality_decimals, quality_words, target_text
 from raybench.reporting.words.ratios import ratio_words
-from raybench.reporting.words.rows import best_with, is_reached, name_of, price_head, price_of, price_text, speed_text
+from raybench.reporting.words.rows import (
+    best_with,
+    is_reached,
+    name_of,
+    price_amount,
+    price_head,
+    price_of,
+    price_text,
+    speed_text,
+)
 from raybench.reporting.words.status import mean_text
 
 
@@ -34,7 +43,7 @@ def absolute(answer: Answer, row: Configuration, best: Best) -> Iterator[str]:
         ends = [end for end in (to.expected.low, to.expected.high) if end is not None]
         yield f"expected {seconds_text(to.expected.value, *ends)} with a restart after each miss"
     if to.price is not None and Criterion.CHEAPEST in best.ratios:
-        yield price_text(answer, to.price)
+        yield price_text(answer, to.price, price_amount(answer))
 
 
 def relative(answer: Answer, best: Best, ranked: Sequence[Configuration], with_amounts: bool = True) -> Iterator[str]:
@@ -55,7 +64,7 @@ def relative(answer: Answer, best: Best, ranked: Sequence[Configuration], with_a
             if row.mfu:
                 yield f"MFU {percent(row.mfu.share.value)}"
         elif criterion is Criterion.CHEAPEST and not is_reached(ranked) and row.price is not None and with_amounts:
-            yield price_text(answer, row.price) + (price_head(answer) if row.price.value else "")
+            yield price_text(answer, row.price, price_head(answer))
     if best.quality is not None:
         yield quality_words(best.quality, answer.metric, reference)
     elif best.other is None and row.quality and Criterion.QUALITY not in best.ratios:

@@ -123,12 +123,17 @@ def price_head(answer: Answer) -> str:
     return goal if goal and times == 1 else f" per {unit.label}{goal}"
 
 
-def price_text(answer: Answer, price: Summary) -> str:
-    """A price with its interval: $22.30 (95% CI 22.1–22.5); free."""
+def price_amount(answer: Answer) -> str:
+    """What prices to a target that a sentence has named are of: ` per 1,000 runs`; empty for one run."""
+    return price_head(answer).removesuffix(to_target(answer))
+
+
+def price_text(answer: Answer, price: Summary, per: str = "") -> str:
+    """A price with its interval: $22.30 per 1,000 runs (95% CI 22.1–22.5); free."""
     _, times = price_unit(answer)
     text = money_text(price.value * times, answer.currency)
     if not price.value or price.low is None or price.high is None:
-        return text
+        return text + per * bool(price.value)
     low, high = price.low * times, price.high * times
     decimals = decimals_for((low, high), len(text.partition(".")[2].split(" ")[0]), 9, 0.0)
-    return f"{text} (95% CI {low:,.{decimals}f}–{high:,.{decimals}f})"
+    return f"{text}{per} (95% CI {low:,.{decimals}f}–{high:,.{decimals}f})"

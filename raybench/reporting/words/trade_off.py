@@ -17,6 +17,7 @@ from raybench.reporting.words.rows import (
     amounts_text,
     name_of,
     of_its_job,
+    price_amount,
     price_head,
     price_of,
     price_unit,
@@ -120,7 +121,8 @@ def _step_text(answer: Answer, step: Step, names: Mapping[int, str], further: st
     share += "; " if share else ""
     rate_of_work = f" ({speed_text(answer, row)})" if row.rate and answer.unit.has_rate else ""
     sentence = f"{names[row.index]}{rate_of_work} saves {further}{seconds_text(seconds)}{speed}"
-    sentence += f" for {rounded_money(-price, answer.currency)} more ({share}{rate} per hour saved)"
+    per = price_amount(answer) if times > 1 else ""
+    sentence += f" for {rounded_money(-price, answer.currency)} more{per} ({share}{rate} per hour saved)"
     quality = step.quality
     is_told = quality and (quality.is_significant or not quality.has_interval) and not quality.is_equal
     sentence += f", {quality_words(quality, answer.metric)}" if quality and is_told and quality.value else ""
