@@ -111,13 +111,16 @@ def test_an_unknown_direction_is_asked_for(table, raybench, report, is_higher):
     assert report(in_file)[0].startswith(expected)
 
 
-def test_an_unknown_direction_is_asked_for_if_no_times_are_known(table, report):
+def test_an_unknown_direction_is_asked_for_if_no_times_are_known(table, raybench, report):
     sides = [row for lr, v in ((1, 0.1), (2, 0.2)) for row in runs("cpu", 10, **{"params.lr": lr, "val/gap": v})]
     source = table(*({name: value for name, value in row.items() if name != "train_s"} for row in sides))
     text, cautions = report(source)
     assert text.startswith("No best: whether more or less val/gap is better is not known.")
     assert "metric_direction" in cautions
-    assert report(source, "--lower-is-better", "val/gap")[0].startswith("Better: lr 1")
+    first = "No times are known. Better: lr 1"
+    assert report(source, "--lower-is-better", "val/gap")[0].startswith(first)
+    for option in ("--html", "--table", "--json"):
+        assert first in raybench("report", source, "--lower-is-better", "val/gap", option, "-").out
 
 
 def test_a_change_of_an_unknown_direction_is_not_called_worse(table, raybench):

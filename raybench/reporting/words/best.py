@@ -49,7 +49,9 @@ def best_texts(answer: Answer) -> list[BestText]:
         # Of equals the one that keeps the quality follows: a comparison of two of them would say less.
         if is_first and best.verdict is Verdict.EQUAL and best.workload in near:
             text = text._replace(facts="")
-        texts.append(text)
+        # Who asks what is faster must not take a verdict on the quality for one on the speed.
+        is_untimed = not texts and Criterion.QUALITY in best.ratios and not answer.budget
+        texts.append(text._replace(name=f"No times are known. {text.name}") if is_untimed else text)
     return texts
 
 
