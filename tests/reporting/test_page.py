@@ -122,18 +122,50 @@ document.body.replaceChildren(JSON.stringify(seen));
 """
 
 
+LAYOUT = """
+<script>
+const wide = document.querySelector("section > .wide"), rows = [...wide.querySelectorAll("tbody tr")];
+const height = Math.max(...rows.map((row) => row.offsetHeight));
+document.body.replaceChildren(JSON.stringify([height, wide.scrollWidth - wide.clientWidth]));
+</script>
+</body>
+"""
+
+
+@pytest.fixture
+def in_browser(tmp_path):
+    """Shows a page with a script at its end in a window of 1400 pixels; returns what the script leaves of it."""
+
+    def show(html, script):
+        (tmp_path / "page.html").write_text(html.replace("</body>", script), encoding="utf-8")
+        flags = [*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000", "--dump-dom"]
+        command = [CHROMIUM, *flags, f"file://{tmp_path}/page.html"]
+        dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        return json.loads(re.search(r"<body>(.*)</body>", dom, re.S)[1])
+
+    return show
+
+
 @pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
-def test_the_table_sorts_and_filters(tmp_path):
+def test_many_columns_fit_a_window_in_low_rows(in_browser):
+    answer, parts = three_axes(), {"data": 4.0, "compile": 2.0, "train": 3.0, "evaluate": 1.0, "checkpoint": 1.0}
+    measured = {"medians": {"memory_gib": 20.5, "memory_used": 0.4}, "run_parts_s": parts}
+    measured["metrics"] = dict.fromkeys(("val/f1", "val/ap", "val/iou"), 0.5123)
+    answer = replace(answer, configurations=tuple(replace(each, **measured) for each in answer.configurations))
+    height, hidden = in_browser(html_of(answer), LAYOUT)
+    assert height < 90 and hidden <= 0, "rows of at most three lines, and no column out of sight"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
+def test_the_table_sorts_and_filters(in_browser):
     answer = three_axes()
     more = [replace(each, index=each.index + 8, label=f"{each.label}, x", rank=None) for each in answer.configurations]
     answer = replace(answer, configurations=(*answer.configurations, more[0]))
-    (tmp_path / "page.html").write_text(html_of(answer).replace("</body>", ACTIONS), encoding="utf-8")
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    command = [CHROMIUM, *FLAGS, profile, "--dump-dom", f"file://{tmp_path}/page.html"]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    first, by_accuracy, down, found, count = json.loads(re.search(r"<body>(.*)</body>", dom, re.S)[1])
+    first, by_accuracy, down, found, count = in_browser(html_of(answer), ACTIONS)
     assert first == ["1", "2", "3", "4", "5", "6", "7", "8", "–"]
     assert sorted(by_accuracy[:4]) == ["1", "2", "5", "6"]
     assert down == ["8", "7", "6", "5", "4", "3", "2", "1", "–"]
