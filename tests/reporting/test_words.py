@@ -166,10 +166,10 @@ def test_many_names_are_counted():
     [
         (
             Caution("busy_host", "other programs took 1.8 of 2 cores", "close them", "a", 12, 12, too_long=0.2),
-            "Other programs took 1.8 of 2 cores (12 of 12 runs; at worst perhaps 20% too long). Close them.",
+            "Other programs took 1.8 of 2 cores (12 of 12 runs; the worst perhaps 20% too long). Close them.",
         ),
         (Caution("x", "it was slow"), "It was slow."),
-        (Caution("x", "it was slow", too_long=8.0), "It was slow (perhaps 9x as long)."),
+        (Caution("x", "it was slow", too_long=8.0), "It was slow (perhaps 9x as long or more)."),
     ],
 )
 def test_caution(caution, text):

@@ -157,8 +157,8 @@ def caution_text(caution: Caution) -> str:
     facts = [f"{caution.runs:,} of {plural(caution.of_runs, 'run')}"] if caution.runs else []
     if caution.too_long:
         share = float(f"{100 * caution.too_long:.1g}")
-        times = f"{share:.0f}% too long" if share < 95 else f"{1 + caution.too_long:.0f}x as long"
-        facts.append(f"{'at worst ' if caution.runs > 1 else ''}perhaps {times}")
+        times = f"{share:.0f}% too long" if share < 95 else f"{1 + caution.too_long:.0f}x as long or more"
+        facts.append(f"{'the worst ' if caution.runs > 1 else ''}perhaps {times}")
     text += f" ({'; '.join(facts)})." if facts else "."
     remedy = caution.remedy.rstrip(".")
     return f"{text} {remedy[:1].upper() + remedy[1:]}." if remedy else text
