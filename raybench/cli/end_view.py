@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from raybench.cli.console import page, print_lines
+from raybench.cli.console import page, print_lines, print_text
 from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
 from raybench.core.identity import is_inline
 from raybench.core.options import RESULTS
@@ -49,9 +49,8 @@ def can_run(outcome: Outcome) -> bool:
 
 def show_skipped(outcome: Outcome, console: Console) -> None:
     """Print why no trial of a grid can run here."""
-    console.print(f"Nothing of {outcome.plan.spec.name} can run here.", soft_wrap=True)
-    for line in skip_lines(outcome.plan):
-        console.print(line, soft_wrap=True, markup=False)
+    for line in (f"Nothing of {outcome.plan.spec.name} can run here.", *skip_lines(outcome.plan)):
+        print_text(console, line)
 
 
 def show_ends(outcome: Outcome, console: Console) -> None:

@@ -111,7 +111,7 @@ def test_ray_in_an_inline_function_has_a_short_folder(raybench, tmp_path, monkey
     assert "RAY_TMPDIR" not in os.environ
 
 
-def test_what_no_machine_here_can_run(grid, digits):
+def test_what_no_machine_here_can_run(raybench, grid, digits, monkeypatch):
     digits.write_text(digits.read_text().replace("[cpu]", "[cpu, tpu]"))
     only = grid(digits, "--where", "device=tpu")
     skipped = [
@@ -131,6 +131,9 @@ def test_what_no_machine_here_can_run(grid, digits):
     assert both.status == 0, "a part of it could run"
     assert both.lines[1:7] == [*skipped, "Running the other 2 configurations: 2 trials."], "before the first trial"
     assert "Skipped: tpu, batch 32; tpu, batch 64: no TPU." in both.lines
+    monkeypatch.setenv("COLUMNS", "60")
+    for narrow in (grid(digits, "--where", "device=tpu"), raybench("plan", digits, "--where", "device=tpu")):
+        assert all(len(line) <= 60 for line in narrow.lines if not line.startswith("  raybench"))
 
 
 def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
