@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from raybench.cli.console import page, print_lines, print_text
-from raybench.cli.live import HEADINGS, evidence, shown_path, trouble
+from raybench.cli.live import HEADINGS, after_epochs, evidence, shown_path, trouble
 from raybench.core.identity import is_inline
 from raybench.core.options import RESULTS
 from raybench.core.secret_masking import mask
@@ -79,7 +79,7 @@ def _trouble(group: Sequence[Run], outcome: Outcome) -> str:
     head = "Trial" if count == 1 else f"{count} trials"
     others = f" and {plural(count - 1, 'other')}" if count > 1 else ""
     ending = HEADINGS.get(attempt.status, "Trial failed").removeprefix("Trial ")
-    lines = [f"{head} {ending}: {attempt.label or attempt.trial}{others}"]
+    lines = [f"{head} {ending}{after_epochs(group)}: {attempt.label or attempt.trial}{others}"]
     lines += [trouble(attempt.status, attempt.error)] if attempt.error else []
     lines += [f"Command: {attempt.command}"] if attempt.command else []
     lines += evidence(attempt_folder(outcome.folder, attempt.trial, attempt.run))
@@ -131,6 +131,7 @@ def _next(outcome: Outcome) -> list[str]:
     retryable = (TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
     retried = sorted({attempt.status for attempt in outcome.latest.values() if attempt.status in retryable})
     if retried:
-        edited = " (after editing your code, without --retry)" if outcome.plan.workload.files else ""
-        lines.append(f"After fixing the cause{edited}: {_again(retried)}")
+        if outcome.plan.workload.files:
+            lines.append("After editing your code, run the same command again. After any other fix:")
+        lines.append(f"{'  ' if outcome.plan.workload.files else 'After fixing the cause: '}{_again(retried)}")
     return lines

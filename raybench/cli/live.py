@@ -45,7 +45,7 @@ from raybench.reporting.words.quality import metric_name, metric_text
 from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 from raybench.results.metrics import main_metric
-from raybench.results.run_table import latest
+from raybench.results.run_table import Run, latest
 
 MAX_ERROR_CHARS = 300  # of an error in one line
 MAX_COMPARISONS = 6  # whose certainty is shown after a repeat
@@ -73,6 +73,12 @@ def trouble(status: str | None, error: Mapping[str, Any]) -> str:
     is_framework_error = status == TrialStatus.OOM and error.get("type") != "OutOfMemory"
     sizes = format_bytes(error) if is_framework_error else ""
     return error_line({**error, "type": "", "message": sizes} if sizes else error, MAX_ERROR_CHARS)
+
+
+def after_epochs(attempts: Sequence[Run]) -> str:
+    """After how many epochs attempts ended, if they had some, and equally many: ` after 1 epoch`."""
+    counts = {len(attempt.epochs) for attempt in attempts}
+    return f" after {plural(counts.pop(), 'epoch')}" if len(counts) == 1 and counts != {0} else ""
 
 
 def quality_text(name: str, value: float) -> str:
@@ -346,7 +352,8 @@ class Display(ProgressListener):
         """Print a trial without a result: which one, the error, and where its output is."""
         self._last_line = time.monotonic()
         heading = HEADINGS.get(event["status"], "Trial failed")
-        lines = [f"{heading}: {self._label(trial, with_device=True)}{count}"]
+        attempt = self._history.attempts[trial, event["attempt"]]
+        lines = [f"{heading}{after_epochs([attempt])}: {self._label(trial, with_device=True)}{count}"]
         error = event["error"] or {}
         if error:
             lines.append(f"  {trouble(event['status'], error)}")
@@ -354,7 +361,7 @@ class Display(ProgressListener):
             lines = [f"{heading}: {self._label(trial, with_device=True)}: the same error{count}"]
         else:
             self._errors.update(lines[1:])
-            folder = attempt_folder(self._history.folder, trial, self._history.attempts[trial, event["attempt"]].run)
+            folder = attempt_folder(self._history.folder, trial, attempt.run)
             lines += [f"  {line}" for line in evidence(folder)]
         print_text(self._console, "\n".join(lines), style="red" if event["status"] == TrialStatus.FAILED else "yellow")
 

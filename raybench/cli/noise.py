@@ -102,7 +102,8 @@ def noise_lines(floor: NoiseFloor) -> Iterator[str]:
     if name := floor.most_telling:
         gain = floor.metrics[name].gain or 0.0
         yield (
-            f"{metric_name(name)} tells most: the second half of the epochs changes it by {gain:.2g} times its noise."
+            f"Most sensitive metric: {metric_name(name)}, which changes in the second half of the training by "
+            f"{gain:.2g} times the standard deviation between runs."
         )
 
 

@@ -151,7 +151,8 @@ def test_same_error_in_all_repeats(raybench, grid, troubled, tmp_path):
     assert said.lines[end + 1] == f"  {error}"
     details = Path(said.lines[end + 2].removeprefix("  Details: "))
     assert "Traceback" in details.read_text()
-    assert "(after editing your code, without --retry): raybench grid --retry failed /" in said.lines[-1]
+    assert "run the same command again" in said.lines[-2]
+    assert said.lines[-1].startswith("  raybench grid --retry failed /")
     report = raybench("report", "bad", "--html", tmp_path / "x.html")
     assert f"Failed (3 runs): raising: {error}." in " ".join(report.lines)
     assert (tmp_path / "x.html").read_text().count("cannot reshape") == 1

@@ -181,11 +181,12 @@ def test_failures_stay_above_the_live_display(terminal, tmp_path):
     folder.mkdir(parents=True)
     (folder / "output.log").write_text("more")
     error = {"type": "ValueError", "message": "[red]no\nmore", "where": "my/model.py:41"}
+    terminal.epoch(1, 1, 0.75)
     terminal.end(1, "failed", error=error, wall=0.2)
     terminal.display.end()
     lines = terminal.lines()
     batch = trial.cell.axes["batch_size"]
-    start = lines.index(f"Trial failed: cpu, batch {batch}")
+    start = lines.index(f"Trial failed after 1 epoch: cpu, batch {batch}")
     assert lines[start + 1] == "  ValueError: [red]no (my/model.py:41)"
     assert lines[start + 2] == f"  Full output: {folder}/output.log"
     assert not any("completed" in line for line in lines)
