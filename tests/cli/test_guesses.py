@@ -219,6 +219,29 @@ def test_survivors_are_named(table, report):
     assert "No cautions" not in text
 
 
+@pytest.mark.parametrize(
+    ("metric", "values", "words"),
+    [
+        ("val/loss", (0.5, 0.6), "; val/loss is 20% higher (95% CI "),
+        ("test/accuracy", (0.9, 0.8), "; test/accuracy is 10 points lower (95% CI "),
+        ("val/loss", (0.6, 0.5), ""),
+        ("val/loss", (0.5, 0.5), ""),
+        ("val/gap", (0.5, 0.6), ""),
+        ("train/loss", (0.5, 0.6), ""),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--budget", "50s"], ["--target", "val/accuracy>=0.9"]])
+def test_a_worse_second_metric_of_the_best_is_said(table, raybench, report, metric, values, words, options):
+    spread, sides = (1.0, 0.998, 1.003, 1.001), []
+    for name, seconds, quality, value in (("old", 13, 0.95, values[0]), ("new", 10, 0.951, values[1])):
+        rows = enumerate(runs(name, seconds, repeats=4, **({"budget_s": 50} if "--budget" in options else {})))
+        sides += [{**row, "val/accuracy": quality, metric: value * spread[number]} for number, row in rows]
+    text = report(table(*sides), *options)[0]
+    answer, _, rest = text.partition("\n\n")
+    assert ((words or f"; {metric}") in answer) is bool(words)
+    assert not words or "No cautions" not in rest
+
+
 def test_a_batch_that_differs_is_a_caution(table, report):
     text, cautions = report(table(*runs("cpu", 10, batch_size=64), *runs("gpu", 5, batch_size=512)))
     assert "batch size 512 instead of 64" in cautions["other_conditions"]["text"]

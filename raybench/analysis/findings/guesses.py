@@ -14,14 +14,16 @@ from statistics import fmean
 from raybench.analysis.answer import Caution, Configuration, Criterion
 from raybench.analysis.findings.finding import View, concerning, detects
 from raybench.analysis.measured import TIME
-from raybench.analysis.ratios import unlike
+from raybench.analysis.ratios import is_accuracy, quality_difference, unlike
 from raybench.analysis.work import clock_of, work_of
 from raybench.core.labels import axis_label
 from raybench.core.ledger import STEADY, TRAINING
 from raybench.core.origin import Origin
+from raybench.core.repeats import percent
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
+from raybench.results.metrics import quality_metrics
 from raybench.results.run_table import Run, seconds_in
 
 LEAST_OTHER = 0.02  # least share of an epoch in other sections, such as evaluation, that an answer names
@@ -80,6 +82,22 @@ def runs_of_unequal_length(view: View) -> Iterator[Caution]:
         lengths = [length for cell in unequal for length in cell.lengths]
         text = f"runs of {view.names(cell.index for cell in unequal)} have from {min(lengths)} to {max(lengths)} epochs"
         yield concerning((cell.index for cell in unequal), f"{text}, and {view.answer.metric} is the mean of all")
+
+
+@detects("let it decide with `--metric NAME`", of_pair=True, guess=True, about="quality")
+def other_metric_worse(view: View, index: int, reference: int) -> Iterator[str]:
+    """One metric is taken for the quality, and the best is significantly worse in another one of validation."""
+    side, other = view.measured[index], view.measured[reference]
+    for name in quality_metrics(side.qualities):
+        gap = None if name == view.answer.metric else quality_difference(side, other, name)
+        if not gap or not gap.is_significant or not name.startswith(("val/", "test/")):
+            continue
+        size = 1.0 if is_accuracy(name) else abs(fmean(sample.value for sample in other.qualities[name]))
+        if view.request.direction(name).sign * gap.value < 0 < size:
+            ends = sorted(abs(end or 0.0) for end in (gap.low, gap.high))
+            amount, low, high = (percent(part / size).rstrip("%") for part in (abs(gap.value), *ends))
+            unit, change = " points" if is_accuracy(name) else "%", "higher" if gap.value > 0 else "lower"
+            yield f"{name} is {amount}{unit} {change} (95% CI {low}–{high}{unit})"
 
 
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
