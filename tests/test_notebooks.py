@@ -78,7 +78,7 @@ def test_colab_continues_after_a_lost_runtime(tmp_path, monkeypatch):
         if len(texts) == 1:
             folder.rename(tmp_path / "lost")
     assert "\x1b[2K" not in texts[0], "a live display"
-    assert " to run" in texts[0] and "<table class" in texts[0] and "downloaded colab.zip" in texts[0]
+    assert " to run" in texts[0] and "table class" in texts[0] and "downloaded colab.zip" in texts[0]
     assert "2 done" in texts[1], "the results on Drive count"
     assert (Path(folder) / "colab.zip").is_file()
 
