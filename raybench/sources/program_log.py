@@ -62,6 +62,7 @@ _COUNTS = (
 _LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
 _RATE = re.compile(r"speed/(\w+)_per_s")  # the name of a rate in the output of a program
 _TRACEBACK = re.compile(r"^\S{0,12} ?Traceback \(most recent call last\):")
+_COUNTED = re.compile(r"^\S{0,3}(?:epoch|step|iter)", re.IGNORECASE)  # not the indented code of a traceback
 _OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
 """Rates of one of several devices; torchtitan's `tps` is one."""
 UNUSUAL = 3.0  # how many times as long as others a step is that holds something else
@@ -126,9 +127,9 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Table, OutputClo
 
 
 def _is_crashed(lines: Sequence[str], kind: re.Pattern[str] | None) -> bool:
-    """Return whether an exception ended the program: after its traceback no time of training follows."""
+    """Return whether an exception ended the program: after its traceback no line of training follows."""
     for row in range(len(lines) - 1, -1, -1):
-        if kind and kind.search(lines[row]):
+        if (kind or _COUNTED).search(lines[row]):
             return False
         if _TRACEBACK.search(lines[row]):
             return not (row and lines[row - 1].startswith("Exception ignored"))

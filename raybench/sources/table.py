@@ -67,7 +67,8 @@ _OF_ONE_RUN = ("_runtime", "_timestamp", "time/total_timesteps")
 _CHART = re.compile(r"Step$|Relative Time")
 """The first column of a chart that Weights & Biases exports; by time it has no times of steps."""
 _MISSING = {"n/a", "na", "none", "null", "-", "–", "—", "?"}
-"""How a missing value is also written."""
+"""How a missing number is also written."""
+_NUMERIC = re.compile(r"[-+]?[$€£]?\.?\d")
 _SUMMARY = re.compile(r"\s*(?:mean|average|avg|median|std|sd|sum|total)\s*", re.IGNORECASE)
 """The first value of a line that is not of a run."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -93,7 +94,8 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     Raises:
         FileError: no column is a time or a metric.
     """
-    rows = [(line, values) for line, values in zip(file.lines, texts, strict=True) if not _SUMMARY.fullmatch(values[0])]
+    rows = [(line, values) for line, values in zip(file.lines, texts, strict=True) if not _is_summary(values)]
+    left_out = [values[0].strip() for values in texts if _is_summary(values)]
     file.lines, texts = [line for line, _ in rows], [values for _, values in rows]
     columns = _plain({name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)})
     repeats = [name for name in columns if name.lower() in _REPEATS]
@@ -118,7 +120,14 @@ def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
         raise FileError(file.problems, SHOWN)
     table = _of_runs(file.path, columns)
     table.lines, table.clock = file.lines, OF_A_TABLE
+    said = [f"Left out {', '.join(left_out)}, taken for a summary of other lines"] if left_out else []
+    table.warning = ". ".join(filter(None, [table.warning, *said]))
     return table
+
+
+def _is_summary(values: Sequence[str]) -> bool:
+    """Return whether a line sums up others: it is named so, and lacks a value, such as the number of a run."""
+    return bool(_SUMMARY.fullmatch(values[0])) and not all(map(str.strip, values))
 
 
 def read_log(path: Path) -> Table:
@@ -163,7 +172,8 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return columns with numbers as programs write them: no signs, percent and thousands, and times in seconds."""
     plain: dict[str, list[str]] = {}
     for name, texts in columns.items():
-        texts = ["" if text.lower() in _MISSING else text for text in texts]
+        known = ["" if text.lower() in _MISSING else text for text in texts]
+        texts = known if all(map(_NUMERIC.match, filter(None, known))) else texts  # none may be a setting
         present = [text for text in texts if text]
         for pattern, left_out in _CELLS:
             if present and all(map(pattern.fullmatch, present)):
@@ -377,8 +387,8 @@ def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
         columns.table.setdefault(metric, numbers)
     elif metric or time or (_MONEY.fullmatch(name) and (numbers or re.search("[$€£]", name))):
         columns.unused.append(written)
-    elif all(map(_DATE.match, filter(None, texts))):  # of a run, or nothing
-        return
+    elif (all(map(_DATE.match, filter(None, texts))) and len({*texts}) == len(texts)) or not any(texts):
+        return  # when each run was made, or nothing
     elif (name in OF_TRIALS or name not in _COMPUTED) and not _NO_SETTING.fullmatch(name):
         columns.settings[name.removeprefix(PARAM)] = as_parameters(texts)
 

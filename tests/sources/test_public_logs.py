@@ -110,6 +110,15 @@ def test_a_log_that_ends_in_an_exception_is_of_a_failed_run(tmp_path):
     assert [c.completed for c in answer(tmp_path).configurations] == [1, 0, 1, 1]
 
 
+@pytest.mark.parametrize(("end", "completed"), [("", 1), ("crash", 0)])
+def test_a_log_without_times_goes_on_after_an_exception_that_was_caught(tmp_path, end, completed):
+    crash = 'Traceback (most recent call last):\n  File "t.py", line 3, in step\n    step()\nValueError: x\n'
+    lines = "".join(f"Epoch {n}/6, val_loss: {2 / n:.3f}\n" for n in range(1, 4))
+    (tmp_path / "run.log").write_text(f"{crash}{lines}{crash if end else ''}")
+    (row,) = answer(tmp_path / "run.log").configurations
+    assert row.completed == completed
+
+
 def transformers_lines(epoch_s):
     for e in range(1, 6):
         yield f"{{'loss': {3 / e:.4f}, 'learning_rate': 5e-05, 'epoch': {e}.0}}"
@@ -299,7 +308,7 @@ def test_how_people_write_numbers_and_times(tmp_path, head, rows):
 def test_runs_of_weights_and_biases(tmp_path):
     head = '"Name","State","Created","Runtime","gpu","val/loss","_runtime"'
     rows = [
-        f'"{gpu}-{n}","finished","2026-11-0{n + day}T10:00:00.000Z","{took_s + 9 * n}","{gpu}","1.2{n}","{took_s + n}"'
+        f'"{gpu}-{n}","finished","2026-11-0{n}T1{day}:00:00Z","{took_s + 9 * n}","{gpu}","1.2{n}","{took_s + n}"'
         for day, (gpu, took_s) in enumerate((("a10g", 7200), ("l40s", 4500)))
         for n in (2, 1, 3)
     ]
@@ -313,6 +322,27 @@ def test_runs_of_weights_and_biases(tmp_path):
 def test_missing_values_of_a_table(tmp_path):
     (tmp_path / "runs.csv").write_text("gpu,hours\na,1.0\na,n/a\nb,-\nb,0.5\n")
     assert [c.seconds.value for c in answer(tmp_path / "runs.csv").configurations] == pytest.approx([3600, 1800])
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "axis"),
+    [
+        ("pooling,minutes", ["mean,10", "mean,11", "max,20", "max,21"], {"mean", "max"}),
+        ("mixing,minutes", ["none,10", "none,11", "crop,20", "crop,21"], {"none", "crop"}),
+        ("nightly,minutes", ["2026-11-01,10", "2026-11-01,11", "2026-11-08,20", "2026-11-08,21"], None),
+    ],
+)
+def test_words_and_dates_that_are_settings(tmp_path, head, rows, axis):
+    (tmp_path / "runs.csv").write_text("\n".join([head, *rows]) + "\n")
+    found = answer(tmp_path / "runs.csv").configurations
+    assert {c.axes[f"params.{head.split(',')[0]}"] for c in found} == (axis or {"2026-11-01", "2026-11-08"})
+
+
+def test_a_line_that_sums_up_others_is_left_out_and_said(tmp_path):
+    (tmp_path / "runs.csv").write_text("gpu,run,hours\na,1,1.0\na,2,1.1\nb,1,2.0\nb,2,2.1\nmean,,1.5\n")
+    found = answer(tmp_path / "runs.csv")
+    assert [c.completed for c in found.configurations] == [2, 2]
+    assert found.status.repeats == ("Left out mean, taken for a summary of other lines",)
 
 
 def test_sizes_of_models_are_no_times(tmp_path):
