@@ -60,12 +60,18 @@ class Outcome:
         """The first that applies: 130 interrupted by the user, 1 a trial failed or was lost, 3 nothing could run, 0."""
         if self.interrupted:
             return 130
-        statuses = {self.latest[t.trial_id].status for t in self.plan.trials if t.trial_id in self.latest}
-        statuses |= set(self.ended.values())
-        if any(status.is_failure for status in map(TrialStatus.parse, statuses) if status):
+        if any(status.is_failure for status in map(TrialStatus.parse, self._statuses) if status):
             return 1
-        any_ran = bool(statuses - {TrialStatus.SKIPPED, None}) or not all(cell.skip for cell in self.plan.cells)
-        return 0 if any_ran else 3
+        return 0 if self.can_run else 3
+
+    @property
+    def can_run(self) -> bool:
+        """Whether any trial of the grid has run or can run here."""
+        return bool(self._statuses - {TrialStatus.SKIPPED, None}) or not all(cell.skip for cell in self.plan.cells)
+
+    @property
+    def _statuses(self) -> set[str | None]:
+        return {run.status for run in self.latest.values()} | {*self.ended.values()}
 
 
 def run_grid(

@@ -212,7 +212,7 @@ def _run_all(
     from raybench.analysis.analyze import Grid
     from raybench.analysis.compare import compare
     from raybench.cli.console import Terminal, page, print_text
-    from raybench.cli.end_view import can_run, show_ends, show_skipped
+    from raybench.cli.end_view import show_end
     from raybench.cli.live import Display
     from raybench.planning.plan import request_of
     from raybench.reporting.words.status import status_sentences
@@ -223,20 +223,13 @@ def _run_all(
     quiet = Path("-") in files
     console = Terminal(stderr=True) if quiet else page()
     outcome = run_grid(spec, executor, Display(console if quiet else None), options, limits)
-    if not can_run(outcome):
-        show_skipped(outcome, console)
-        return outcome.exit_status
-    console.print()
-    if outcome.interrupted:  # a version without a run yet is not discarded
-        for sentence in status_sentences(outcome.report.answer):
-            print_text(console, sentence)
-        show_ends(outcome, console)
+    if not outcome.can_run or outcome.interrupted:  # a version without a run yet is not discarded
+        show_end(outcome, console, lambda: print_text(console, *status_sentences(outcome.report.answer)))
         return outcome.exit_status
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
     grid = Grid(attempts, request or request_of(outcome.plan))
     comparison = compare(grid, limits, warnings=outcome.history.warnings)
-    _show(comparison, files)
-    show_ends(outcome, console)
+    show_end(outcome, console, lambda: _show(comparison, files))
     status = STATUSES[comparison.decision]
     return status if comparison.fails else outcome.exit_status or status
 
@@ -252,11 +245,9 @@ def _show(comparison: Comparison, files: Files) -> None:
     if Path("-") in files:
         return
     console = page()
-    for sentence in sentences(comparison):
-        print_text(console, sentence)
+    print_text(console, *sentences(comparison))
     console.print()
     if shown := columns(comparison):
         print_columns(console, shown)
         console.print()
-    for line in details(comparison):
-        print_text(console, line)
+    print_text(console, *details(comparison))

@@ -43,14 +43,14 @@ def page() -> Console:
     return console
 
 
-def print_text(console: Console, text: str, style: str | None = None) -> None:
-    """Print lines of text, wrapped between words if the width is known.
+def print_text(console: Console, *texts: str, style: str | None = None) -> None:
+    """Print texts, each of one or more lines, wrapped between words if the width is known.
 
     A continued line keeps its indent. A line that begins with `  raybench` is a command to copy and is not wrapped.
     """
     known_width = console.is_terminal or "COLUMNS" in os.environ
     lines: list[str] = []
-    for line in text.splitlines():
+    for line in (line for text in texts for line in text.splitlines() or [""]):
         indent = " " * (len(line) - len(line.lstrip()))
         parts = [line]
         if known_width and not line.startswith("  raybench"):
@@ -58,7 +58,8 @@ def print_text(console: Console, text: str, style: str | None = None) -> None:
                 line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
             )
         lines += parts or [""]
-    console.print("\n".join(lines), style=style, soft_wrap=True)
+    if lines:
+        console.print("\n".join(lines), style=style, soft_wrap=True)
 
 
 def print_list(

@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from raybench.cli.console import page, print_lines, print_text
+from raybench.cli.console import print_lines, print_text
 from raybench.cli.live import HEADINGS, after_epochs, evidence, shown_path, trouble
 from raybench.core.identity import is_inline
 from raybench.core.options import RESULTS
@@ -19,7 +19,7 @@ from raybench.results.folder import ATTEMPTS, REPORT, attempt_folder
 from raybench.tracking.store import cli_flags, in_a_browser, is_server
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
@@ -30,31 +30,20 @@ MAX_PROBLEM_KINDS = 5
 """Number of kinds of problems that are reported."""
 
 
-def show_end(outcome: Outcome) -> None:
-    """Print the comparison of a grid."""
-    console = page()
-    if not can_run(outcome):
-        show_skipped(outcome, console)
+def show_end(outcome: Outcome, console: Console, show_answer: Callable[[], None] | None = None) -> None:
+    """Print the answer to a grid, the trials that did not complete, with their errors, and the next commands.
+
+    Args:
+        show_answer: prints the answer; by default the comparison of the grid's configurations is printed.
+    """
+    if not outcome.can_run:
+        print_text(console, f"Nothing of {outcome.plan.spec.name} can run here.", *skip_lines(outcome.plan))
         return
     console.print()
-    print_lines(console, report_lines(outcome.report.answer, console.width, after_run=_report_command(outcome)))
-    show_ends(outcome, console)
-
-
-def can_run(outcome: Outcome) -> bool:
-    """Return whether any trial of a grid has run or can run here."""
-    done = {attempt.status for attempt in outcome.latest.values()} - {None, TrialStatus.SKIPPED}
-    return bool(done) or not all(cell.skip for cell in outcome.plan.cells)
-
-
-def show_skipped(outcome: Outcome, console: Console) -> None:
-    """Print why no trial of a grid can run here."""
-    for line in (f"Nothing of {outcome.plan.spec.name} can run here.", *skip_lines(outcome.plan)):
-        print_text(console, line)
-
-
-def show_ends(outcome: Outcome, console: Console) -> None:
-    """Print the trials that did not complete, with their errors, and the next commands."""
+    if show_answer:
+        show_answer()
+    else:
+        print_lines(console, report_lines(outcome.report.answer, console.width, after_run=_report_command(outcome)))
     expected = (None, TrialStatus.COMPLETED, TrialStatus.SKIPPED, TrialStatus.KILLED)
     troubled = [each for each in outcome.latest.values() if each.status not in expected]
     if troubled:

@@ -176,11 +176,10 @@ class Display(ProgressListener):
         done_text = f", {done:,} done before" if done else ""
         headline = f"{plan.spec.name}  {size_text(plan)}{done_text}"
         print_text(self._console, "  ·  ".join([headline, *hardware_texts(plan)]))
-        for line in notes(plan):
-            print_text(self._console, line, style="dim")
+        print_text(self._console, *notes(plan), style="dim")
         if skipped:
-            for line in skip_lines(plan, done_on_other_machines(plan, history.attempts.values()), awaited):
-                print_text(self._console, line, style="yellow")
+            others = done_on_other_machines(plan, history.attempts.values())
+            print_text(self._console, *skip_lines(plan, others, awaited), style="yellow")
             cells = len({work.trial.cell for work in todo})
             print_text(
                 self._console, f"Running the other {plural(cells, 'configuration')}: {plural(len(todo), 'trial')}."
@@ -363,7 +362,7 @@ class Display(ProgressListener):
             self._errors.update(lines[1:])
             folder = attempt_folder(self._history.folder, trial, attempt.run)
             lines += [f"  {line}" for line in evidence(folder)]
-        print_text(self._console, "\n".join(lines), style="red" if event["status"] == TrialStatus.FAILED else "yellow")
+        print_text(self._console, *lines, style="red" if event["status"] == TrialStatus.FAILED else "yellow")
 
     def _line(self, text: str) -> None:
         if not self._live:

@@ -39,7 +39,7 @@ def command(words: tuple[str, ...], runs: int, options: GridOptions, data: Path 
     from raybench import datasets
     from raybench.analysis.noise import saved_noise
     from raybench.cli.console import page, print_text
-    from raybench.cli.end_view import can_run, show_ends, show_skipped
+    from raybench.cli.end_view import show_end
     from raybench.config.one_line import OPTIONS, grid_of
     from raybench.core.identity import NOISE
     from raybench.core.text import format_value
@@ -62,13 +62,7 @@ def command(words: tuple[str, ...], runs: int, options: GridOptions, data: Path 
     if opt.is_written(data, lambda: _as_data(floor)):
         return outcome.exit_status
     console = page()
-    if not can_run(outcome):
-        show_skipped(outcome, console)
-        return outcome.exit_status
-    console.print()
-    for line in noise_lines(floor) if floor else ():
-        print_text(console, line)
-    show_ends(outcome, console)
+    show_end(outcome, console, lambda: print_text(console, *(noise_lines(floor) if floor else ())))
     return outcome.exit_status
 
 

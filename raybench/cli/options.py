@@ -88,13 +88,14 @@ results: Decorator = option(SharedOptions, "results")
 
 def run_and_show(spec: GridSpec, executor: Executor, options: GridOptions, data: Path | None) -> int:
     """Run a grid with a display of its progress, print the comparison, and return the exit status."""
+    from raybench.cli.console import page
     from raybench.cli.end_view import show_end
     from raybench.reporting.report import as_json
     from raybench.run import run_grid
 
     outcome = run_grid(spec, executor, display(data), options)
     if not is_written(data, lambda: as_json(outcome.report)):
-        show_end(outcome)
+        show_end(outcome, page())
     return outcome.exit_status
 
 

@@ -114,18 +114,17 @@ def command(source: Path, options: PlanOptions, data: Path | None) -> int:
                 print_text(console, f"{each.in_words()}.")
     if attempts and not todo and not spec.rule:
         runs, request = as_requested(history, latest_request(history))
-        for line in certainty_sentences(Grid(runs, request or request_of(plan)).answer()):
-            print_text(console, line)
+        print_text(console, *certainty_sentences(Grid(runs, request or request_of(plan)).answer()))
     noise_history = GridHistory.read(grid_folder(options.folder, f"{spec.name}{NOISE}"))
     if noise_history.attempts and (floor := saved_noise(noise_history)):
         least = spec.least_repeats
         print_text(console, f"By `raybench noise`, {plural(least, 'repeat')} would show {shown_text(floor, least)}.")
     if clock := clock_text(attempts):
         print_text(console, clock)
-    for line in (*notes(plan), *skip_lines(plan, others), *budget_line(plan), *price_lines(plan, todo, estimator)):
-        print_text(console, line)
-    for line in plan_warnings(plan):
-        print_text(console, f"warning: {line}")
+    print_text(
+        console, *notes(plan), *skip_lines(plan, others), *budget_line(plan), *price_lines(plan, todo, estimator)
+    )
+    print_text(console, *(f"warning: {text}" for text in plan_warnings(plan)))
     name = plan.workload.dataset
     if todo and name and datasets.get(name).status(root).state != "ready":
         print_text(

@@ -123,8 +123,7 @@ def _chain(sources: tuple[str, ...], options: ReportOptions, html: Path | None, 
     if data:
         write_file(data, json_text({"version": 1, "sentences": sentences, "chains": shown}))
     if not {html, data} & {Path("-")}:
-        for sentence in sentences:
-            print_text(page(), sentence)
+        print_text(page(), *sentences)
         print_columns(page(), chain.columns(shown))
         _say_written(html, data)
     return 0
