@@ -237,7 +237,7 @@ class Session:
         is_first = self._execution is None
         # What a `--rerun` runs first does not depend on earlier results.
         history = GridHistory(self._folder) if self._options.rerun and is_first else self._history
-        progress, todo, self._later = decided_work(self._later, history, self._request)
+        progress, todo, self._later = decided_work(self._later, history, self.request)
         return progress, todo
 
     def _more(self) -> Sequence[WorkItem]:
@@ -266,9 +266,9 @@ class Session:
             self.tell(f"{device}: {plural(len(skipped), 'configuration')} skipped: {reason}")
             return []
         self._view.waiting(f"{join_words([node.name for node in nodes])} was started for {device}")
-        del self._request
+        del self.request
         assert self._execution
-        self._execution = replace(self._execution, request=self._request.to_json())
+        self._execution = replace(self._execution, request=self.request.to_json())
         with writing(self._folder):
             self._execution.write(self._folder)
         self._history.executions[-1] = self._execution
@@ -284,7 +284,7 @@ class Session:
 
     def _begin(self) -> None:
         """Record the request of this execution, before its first trial."""
-        request = self._request
+        request = self.request
         execution = self._execution = Execution.begin(
             self._origin,
             request.text,
@@ -356,7 +356,7 @@ class Session:
         if self._schedule.waiting and (reason := self._spending.stops(others)):
             self.tell(f"{reason}: {plural(self._schedule.stop(), 'trial')} that could have followed did not run")
         if self._limits and run.status == TrialStatus.COMPLETED and run.cell.compared.version == BASE:
-            check_logged(self._limits, self._request, run.last_metrics)  # a wrong name stops it at its first run
+            check_logged(self._limits, self.request, run.last_metrics)  # a wrong name stops it at its first run
 
     def _close(self, reason: Mapping[str, Any] | None) -> None:
         """End the executor and the trials that still run, and write the report and MLflow's runs."""
@@ -365,10 +365,8 @@ class Session:
         self._view.end("Writing the report")
         result = self._write_page()
         if self._writer:
-            if result:
-                self._writer.put_result(result)
             message = f"Updating MLflow (for at most {PATIENCE_S:.0f} s)"
-            self._writer.close(progress=lambda events: self._view.end(f"{message}: {events} left"))
+            self._writer.close(result, progress=lambda events: self._view.end(f"{message}: {events} left"))
 
     def _close_executor(self) -> None:
         """Close the executor and load the report's libraries meanwhile, because ending Ray is mostly waiting."""
@@ -393,8 +391,8 @@ class Session:
                     self._record(events.trial_ended(*key, status, error=reason))
 
     @cached_property
-    def _request(self) -> GridRequest:
-        """The request of the plan, without passwords in URIs and credentials in parameters."""
+    def request(self) -> GridRequest:
+        """What this execution is asked for, without passwords in URIs and credentials in parameters."""
         request = request_of(self._plan)
         limits = vars(self._limits) if self._limits else None
         request = replace(request, limits=limits, these_machines=self._options.these_machines)
@@ -415,10 +413,10 @@ class Session:
         return self._report
 
     def _make_report(self) -> Report:
-        attempts, request = as_requested(self._history, latest_request(self._history) or self._request)
+        attempts, request = as_requested(self._history, latest_request(self._history) or self.request)
         checks = history_warnings(self._history)
         executions = self._history.executions
-        return from_attempts(attempts, request or self._request, warnings=checks, executions=executions)
+        return from_attempts(attempts, request or self.request, warnings=checks, executions=executions)
 
     def _write_live_page(self) -> None:
         """Write the page of what has ended, without an answer; an error becomes a warning.
@@ -465,7 +463,7 @@ class Session:
         """If no trial has to run: record a changed request, and bring the page and MLflow up to date."""
         result = None
         if self._history.attempts:
-            is_same = self._request.is_same(latest_request(self._history))
+            is_same = self.request.is_same(latest_request(self._history))
             if not is_same:
                 self._begin()
             if not is_same or not self._page_is_current() or is_incomplete(self._folder):
@@ -479,8 +477,3 @@ class Session:
         page = self._folder / REPORT
         newest = max((path.stat().st_mtime_ns for path in event_files(self._folder, ATTEMPTS)), default=0)
         return page.is_file() and page.stat().st_mtime_ns >= newest
-
-    @property
-    def request(self) -> GridRequest:
-        """What this execution was asked for."""
-        return self._request

@@ -82,18 +82,17 @@ class MlflowWriter:
         if key in self._history.attempts:  # else it is of a check
             self._pending[key] = None
 
-    def put_result(self, result: Result) -> None:
-        """Receive the result of this execution, before the end; never blocks and never raises."""
-        self._result = result
-
     @property
     def left(self) -> int:
         """Number of runs that are not up to date in MLflow; all, while the store has not answered."""
         pending = self._pending if self._opened.is_set() else self._history.attempts
         return len(pending) + (not self._is_complete)
 
-    def close(self, timeout: float = PATIENCE_S, progress: Callable[[int], None] | None = None) -> int:
-        """Write all remaining data and stop the thread; return the number of runs that could not be written."""
+    def close(
+        self, result: Result | None = None, timeout: float = PATIENCE_S, progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Write all that is left and the execution's result; return the number of runs that could not be written."""
+        self._result = result
         self._give_up = time.monotonic() + timeout
         self._closing.set()
         while self._thread.is_alive() and time.monotonic() < self._give_up:

@@ -48,8 +48,7 @@ def test_run_has_what_people_look_for(own_store, grid):
     for event in (started("t-r0"), *(epoch("t-r0", n, units={"tokens": 40.0}) for n in (1, 2)), ended("t-r0")):
         writer.put(event)
     answer = three_axes()
-    writer.put_result(Result(answer, "**Faster**\n" * 600, "<html>"))
-    assert writer.close() == 0 and not (grid / INCOMPLETE).exists()
+    assert writer.close(Result(answer, "**Faster**\n" * 600, "<html>")) == 0 and not (grid / INCOMPLETE).exists()
     run, request = (runs(own_store, grid.name)[name] for name in ("t-r0", f"grid {grid.name}"))
     assert {run.info.status, request.info.status} == {"FINISHED"}
     assert points(own_store, run, "val/accuracy") == [(1, 0.1), (2, 0.2)]
