@@ -300,7 +300,7 @@ def _rows(claim: Claim, value: str, name: str, text: str) -> Iterator[dict[str, 
     with TemporaryDirectory() as folder:
         path = Path(folder) / "log.txt"
         path.write_text(text)
-        log = mlperf.read(path) if mlperf.MARK in text else program_log.read(path)[0]
+        log = mlperf.read(path) if mlperf.MARK in text else program_log.read(path)
     size = len(log.columns["epoch"])
     if not claim.name.startswith("mlperf"):
         loss = next(loss for loss in reversed(log.columns["val/loss"]) if loss is not None)

@@ -17,9 +17,9 @@ from raybench.results.grid_request import GridRequest, latest_request
 from raybench.results.history import GridHistory
 from raybench.results.machines import as_requested
 from raybench.results.run_table import Run, latest
-from raybench.sources import epochs_csv
 from raybench.sources.logs import is_log, load_logs
 from raybench.sources.rows import Repeats
+from raybench.sources.table import read_csv
 from raybench.tracking.store import downloaded, is_store, store_from_uri
 
 TWO_SCRIPTS = "raybench run -- python OLD.py --vs python NEW.py"  # how to compare two scripts, for messages
@@ -82,7 +82,7 @@ def load_grids(
         for place in sources:
             try:
                 if user_path(place).suffix.lower() == ".csv" and user_path(place).is_file():
-                    table_runs += epochs_csv.load_csv(user_path(place), repeats)
+                    table_runs += read_csv(user_path(place)).load(repeats)
                     continue
                 if not has_results(user_path(place)) and not grids_in(user_path(place)) and _is_log(user_path(place)):
                     table_runs += load_logs(user_path(place), axes, repeats)

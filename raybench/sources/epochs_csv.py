@@ -34,18 +34,16 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words
-from raybench.errors import FileError, Problem, close, nearest
+from raybench.errors import Problem, close, nearest
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO
 from raybench.results.epoch import UNITS
 from raybench.results.parsing import LARGEST, LARGEST_FLOAT
-from raybench.results.run_table import Run
-from raybench.sources.rows import KNOWN, SHOWN, TIMES, Repeats, Table, cut, not_fraction
+from raybench.sources.rows import KNOWN, TIMES, Table, cut, not_fraction
 
 SIGNED = {"target_at_least", "target_at_most", "seed"}  # columns that may be negative, besides metrics
 
@@ -72,29 +70,6 @@ _HOURLY = re.compile(
     re.IGNORECASE,
 )
 """Names of a price per hour, after signs have become `_`: `$/hr`, `price_usd_per_hour`."""
-
-
-def load_csv(path: Path, repeats: Repeats | None = None) -> list[Run]:
-    """Load every trial of a CSV of epochs.
-
-    Args:
-        repeats: those in other files; those of this file are added.
-
-    Raises:
-        FileError: it is invalid; the message lists all problems, each with line and column.
-        OSError: it cannot be read.
-    """
-    file = CsvTable(path)
-    texts = file.read_lines()
-    if not is_of_others(file.names):
-        file.convert(texts)
-    if file.problems:
-        raise FileError(file.problems, SHOWN)
-    if is_of_others(file.names):
-        from raybench.sources.table import read  # needs the names above
-
-        return read(file, texts).load(repeats)
-    return file.load(repeats)
 
 
 def alias(name: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -60,51 +61,36 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     states = trainer_state.last_states(file for file in files if file.name == trainer_state.NAME)
     events = dict.fromkeys(file.parent for file in files if file.name.startswith(tensorboard.PREFIX))
     texts = [file for file in files if file.name != trainer_state.NAME and file.parent not in events]
-    logs: list[Table] = []
-    contents: set[bytes] = set()
+    logs: dict[bytes, Table] = {}  # by the digest of their content
     copies: list[Path] = []
     left_out: dict[Path, FileError] = {}
-    clock = None
-    for file in (*texts, *states, *events):
-        if (content := _digest(file)) in contents:
-            copies.append(file)
-            continue
+
+    def add(file: Path, read: Callable[[Path], Table], no_log: type[FileError]) -> None:
+        content = _digest(file)
         try:
-            if file in events:
-                logs.append(tensorboard.read(file))
-            elif file.name == trainer_state.NAME:
-                logs.append(trainer_state.read(file))
-            elif file.suffix.lower() == ".csv":
-                logs.append(table.read_log(file))
-            elif mlperf.MARK in file.read_text(encoding="utf-8", errors="replace"):
-                logs.append(mlperf.read(file))
+            if content in logs:
+                copies.append(file)
             else:
-                log, clock = program_log.read(file, clock)
-                logs.append(log)
-            contents.add(content)
-        except NoLog as error:
+                logs[content] = read(file)
+            left_out.pop(file, None)
+        except no_log as error:
             left_out[file] = error
+
+    for file in (*texts, *states, *events):
+        add(file, partial(_read, earlier=[*logs.values()]), NoLog)
     if not logs:  # next to logs, a table with a line per run may be their summary
         for file in [file for file in left_out if file.suffix.lower() == ".csv"]:
-            try:
-                if (content := _digest(file)) in contents:
-                    copies.append(file)
-                else:
-                    logs.append(table.read_runs(file))
-                    contents.add(content)
-                del left_out[file]
-            except FileError as error:
-                left_out[file] = error
+            add(file, table.read_runs, FileError)
     if not logs:
         raise next(iter(left_out.values())) if left_out else UsageError(f"{path}: no log in it")
-    _count_unequal_work(logs)
-    names = [_name(log.path, path) for log in logs]
-    values = (
-        [_said(log, name, axes) for log, name in zip(logs, names, strict=True)] if axes else _differences(logs, names)
-    )
+    tables = [*logs.values()]
+    _count_unequal_work(tables)
+    names = [_name(log.path, path) for log in tables]
+    named = zip(tables, names, strict=True)
+    values = [_said(log, name, axes) for log, name in named] if axes else _differences(tables, names)
     is_counted = any("log" in of_log for of_log in values) and _stems(names) != [_REPEATED.sub("", n) for n in names]
     runs: list[Run] = []
-    for log, name, axis_values in zip(logs, names, values, strict=True):
+    for log, name, axis_values in zip(tables, names, values, strict=True):
         trial = {} if any(map(is_of_trial, log.columns)) else {"trial": name}
         log.values = {**trial, **log.values, **{f"{PARAM}{axis}": value for axis, value in axis_values.items()}}
         runs += log.load(repeats, path.resolve().stem)
@@ -117,6 +103,19 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     messages += ["The last numbers of names were taken for those of repeats"] if is_counted and not axes else []
     runs[0] = replace(runs[0], warnings=[*runs[0].warnings, *messages])
     return runs
+
+
+def _read(path: Path, earlier: Sequence[Table]) -> Table:
+    """Read one run; `earlier` logs may be of the same program, and then have its clock."""
+    if path.is_dir():
+        return tensorboard.read(path)
+    if path.name == trainer_state.NAME:
+        return trainer_state.read(path)
+    if path.suffix.lower() == ".csv":
+        return table.read_log(path)
+    if mlperf.MARK in path.read_text(encoding="utf-8", errors="replace"):
+        return mlperf.read(path)
+    return program_log.read(path, next((log.output_clock for log in reversed(earlier) if log.output_clock), None))
 
 
 def _count_unequal_work(logs: Sequence[Table]) -> None:

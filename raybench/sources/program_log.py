@@ -76,7 +76,7 @@ _SECONDS = {
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
 
 
-def read(path: Path, clock: OutputClock | None = None) -> tuple[Table, OutputClock]:
+def read(path: Path, clock: OutputClock | None = None) -> Table:
     """Read the log of one run.
 
     Args:
@@ -119,11 +119,11 @@ def read(path: Path, clock: OutputClock | None = None) -> tuple[Table, OutputClo
         rates = [epoch.metrics.get(name, 0.0) for epoch in course.epochs]
         if (match := _RATE.fullmatch(name)) and all(rates):
             amounts[f"{UNITS}{match[1]}"] = [rate * s for rate, s in zip(rates, seconds, strict=True)]
-    clock = output.clock if output.clock.pattern else None
     values = {"status": TrialStatus.FAILED} if _is_crashed(lines, kind) else {}
     said = [_WITH_EVALUATION[kind]] if kind in _WITH_EVALUATION else []
     warning = ". ".join([*said, *(note for name in columns for note in part_taken(name, text, columns))])
-    return Table(path, columns, text, values, output_clock=clock, warning=warning, amounts=amounts), output.clock
+    clock = output.clock if output.clock.pattern else None
+    return Table(path, columns, text, values, output_clock=clock, warning=warning, amounts=amounts)
 
 
 def _is_crashed(lines: Sequence[str], kind: re.Pattern[str] | None) -> bool:

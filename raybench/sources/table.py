@@ -85,8 +85,24 @@ _WORDS: Mapping[str, str] = {
 _COMPUTED = {column.name for column in (*TRIALS, *EPOCHS)} | {"cell"}
 
 
-def read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
-    """Return the rows of a CSV file.
+def read_csv(path: Path) -> Table:
+    """Read a CSV of epochs, or of others.
+
+    Raises:
+        FileError: it is invalid; the message lists all problems, each with line and column.
+        OSError: it cannot be read.
+    """
+    file = CsvTable(path)
+    texts, has_others = file.read_lines(), is_of_others(file.names)
+    if not has_others:
+        file.convert(texts)
+    if file.problems:
+        raise FileError(file.problems, SHOWN)
+    return _read(file, texts) if has_others else file
+
+
+def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
+    """Return the rows of a CSV file of others.
 
     Args:
         texts: the values of its lines.
@@ -160,7 +176,7 @@ def read_runs(path: Path) -> Table:
     texts = file.read_lines()
     if file.problems or len(file.names) < 2:
         raise FileError(file.problems or [Problem(str(path), 1, 1, "", "not a table")], SHOWN)
-    return read(file, texts)
+    return _read(file, texts)
 
 
 def _is_of_runs(names: Sequence[str]) -> bool:

@@ -11,7 +11,8 @@ from raybench.errors import FileError, UsageError
 from raybench.reporting import build
 from raybench.reporting.results import Results
 from raybench.reporting.words.best import best_texts
-from raybench.sources import GridSource, epochs_csv
+from raybench.sources import GridSource
+from raybench.sources.table import read_csv
 
 CSV = """\
 trial,epoch,train_s,evaluate_s,val/accuracy,device,batch_size,weight_decay,compile,warmup_epochs
@@ -45,7 +46,7 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
     assert frame["steady_s"].to_dict() == {"a": pytest.approx(2.1), "b": 2.1, "c": 9.0}
     assert frame["first_s"].to_dict() == {"a": 5.0, "b": 5.1, "c": 9.0}
     assert (frame["batch_size"]["a"], frame["weight_decay"]["a"], frame["compile"]["a"]) == (64, 5e-4, "false")
-    runs = epochs_csv.load_csv(tmp_path / "mine.csv")
+    runs = read_csv(tmp_path / "mine.csv").load()
     assert {run.cell.settings.compile for run in runs} == {False}
     assert frame["best_val_accuracy"].to_dict() == {"a": 0.6, "b": 0.7, "c": 0.4}
     assert found.epochs["val/accuracy"].isna().tolist() == [False, False, True, False, False, False]

@@ -579,6 +579,6 @@ def test_a_damaged_file_is_one_line_with_its_place(tmp_path, name, text, says):
 def test_a_clock_of_one_program_is_not_used_for_another(tmp_path):
     (tmp_path / "a.log").write_text("".join(f"step {n}/9 loss {n} dt: 90ms\n" for n in range(1, 10)))
     (tmp_path / "b.log").write_text("".join(f"Epoch {n}: loss {n} time: 2s\n" for n in range(1, 5)))
-    _, clock = program_log.read(tmp_path / "a.log")
-    log, other = program_log.read(tmp_path / "b.log", clock)
-    assert (len(log.columns["epoch"]), other.label) == (4, "epoch")
+    first = program_log.read(tmp_path / "a.log")
+    log = program_log.read(tmp_path / "b.log", first.output_clock)
+    assert (len(log.columns["epoch"]), log.output_clock.label) == (4, "epoch")
