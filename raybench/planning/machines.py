@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from raybench.core.cell import VERSION_AXIS
 from raybench.core.identity import trial_id
 from raybench.core.text import plural
 from raybench.planning.resolve import ResolvedCell
@@ -32,7 +31,7 @@ class RepeatSpread:
         width = len(self.places) // self.groups
         numbers: dict[str, int] = {}
         for cell in self.cells:
-            group = numbers.setdefault(_without_version(cell), len(numbers)) % self.groups
+            group = numbers.setdefault(cell.without_version, len(numbers)) % self.groups
             for repeat in range(cell.repeats):
                 yield trial_id(cell.cell_id, repeat), self.places[group * width + repeat % width]
 
@@ -72,7 +71,7 @@ def spreads(cells: Sequence[ResolvedCell], repeats: int, wanted: int) -> list[Re
         places = [tuple(names[first : first + count]) for first in range(0, len(names) - count + 1, count)]
         places = places[:wanted] if wanted else places
         most = min(repeats, max(cell.repeats for cell in alike))
-        sets = len({_without_version(cell) for cell in alike})
+        sets = len({cell.without_version for cell in alike})
         result.append(RepeatSpread(tuple(alike), tuple(places), max(1, min(len(places) // most, sets)), wanted))
     return result
 
@@ -80,7 +79,3 @@ def spreads(cells: Sequence[ResolvedCell], repeats: int, wanted: int) -> list[Re
 def nodes_of_trials(listed: Sequence[RepeatSpread]) -> Mapping[str, tuple[str, ...]]:
     """Return the nodes on which each trial runs if they are there, by its identity."""
     return dict(entry for spread in listed for entry in spread.nodes())
-
-
-def _without_version(cell: ResolvedCell) -> str:
-    return repr({**cell.axes, VERSION_AXIS: None}) if VERSION_AXIS in cell.axes else cell.cell_id

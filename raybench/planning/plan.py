@@ -316,7 +316,7 @@ def _ordered(spec: GridSpec, cells: Sequence[ResolvedCell]) -> Iterator[PlannedT
     """
     groups: dict[str, list[ResolvedCell]] = {}
     for cell in cells:
-        groups.setdefault(repr({**cell.axes, VERSION_AXIS: None}) if spec.versions else cell.cell_id, []).append(cell)
+        groups.setdefault(cell.without_version, []).append(cell)
     for repeat in range(spec.most_repeats):
         shuffled = list(groups.values())
         random.Random(f"{spec.seed}/{repeat // 2}").shuffle(shuffled)

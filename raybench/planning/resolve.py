@@ -13,12 +13,7 @@ from raybench import datasets, engines
 from raybench.config import DeviceProfile, GridSpec
 from raybench.config import Settings as GridSettings
 from raybench.config.prices import Price
-from raybench.core.cell import (
-    Cell,
-    CellDevice,
-    CellEngine,
-    ComparedVersion,
-)
+from raybench.core.cell import VERSION_AXIS, Cell, CellDevice, CellEngine, ComparedVersion
 from raybench.core.identity import digest
 from raybench.core.origin import Origin
 from raybench.core.settings import MISSING, PARAM, SETTINGS
@@ -77,6 +72,11 @@ class ResolvedCell:
         """The digest of its content."""
         return self.content.cell_id
 
+    @property
+    def without_version(self) -> str:
+        """What the cells of all compared versions have in common."""
+        return repr({**self.axes, VERSION_AXIS: None}) if VERSION_AXIS in self.axes else self.cell_id
+
 
 def data_of(info: WorkloadInfo, root: Path) -> tuple[str | None, Mapping[str, int]]:
     """The digest and split sizes of a workload's data, if they are known."""
@@ -131,9 +131,8 @@ class Resolver:
         requested = {"framework": framework} | self._defaults | given
         need = self._need(profile, requested)
         places = self._placement(need)
-        if isinstance(places, str):
-            return [self._cell(point, given, requested, need, None, places)]
-        return [self._cell(point, given, requested, need, fit, None) for fit in places]
+        fits, skip = ([None], places) if isinstance(places, str) else (places, None)
+        return [self._cell(point, given, requested, need, fit, skip) for fit in fits]
 
     def _cell(
         self,
@@ -144,23 +143,24 @@ class Resolver:
         fit: Placement | None,
         skip: str | None,
     ) -> ResolvedCell:
-        profile = self._spec.profile(point["device"])
+        name, profile = point["device"], self._spec.profile(point["device"])
         devices, replicas = (fit.devices, fit.replicas) if fit else devices_and_replicas(need, "")
         resolved = {**requested, "replicas": replicas} | self._batch_sizes(given, requested, devices)
-        skip = self._unsupported(profile.kind, resolved) or skip or self._without_energy(profile.kind, fit)
-        skip = skip or self._without_power_limit(profile.kind, resolved, fit)
+        skip = self._unsupported(profile.kind, resolved) or skip or self._beyond_machine(profile.kind, resolved, fit)
         is_told = devices > 1 or self._info.tells_devices(given)
-        content = self._content(point["device"], profile, resolved, fit, devices if is_told else MISSING)
+        device = self._device(profile, resolved, fit, devices if is_told else MISSING)
+        price = self._price(name, device)
+        content = self._content(device, self._budget(name, price, resolved), resolved, fit)
         return ResolvedCell(
             content=content,
             axes=point,
-            profile=point["device"],
+            profile=name,
             workload=self._info,
             fit=fit,
             skip=skip,
             timeout=float(resolved.get("timeout") or 0.0),
-            price=self._price(point["device"], content.device),
-            memory_limit=self._memory_limit(point["device"], profile.kind, resolved),
+            price=price,
+            memory_limit=self._memory_limit(name, profile.kind, resolved),
             checkpoint_every=int(resolved.get("checkpoint_every") or 0),
             repeats=min(self._spec.most_repeats, profile.repeats or self._spec.most_repeats),
             request_id=digest(self._request(profile, requested, content)),
@@ -257,19 +257,14 @@ class Resolver:
             return f"{self._info.name} has no {framework} model"
         return engines.unimplemented(framework, resolved) or None
 
-    def _without_energy(self, kind: str, fit: Placement | None) -> str | None:
-        """The reason why a budget of energy cannot be measured on this machine, or None, also for a cluster."""
-        is_here = fit and any(node.name in fit.nodes and not node.address for node in self._nodes)
-        if not is_here or not self._spec.budget or self._spec.budget.energy is None:
-            return None
-        reason = energy_problem(kind)
-        return f"a budget of energy needs a counter: {reason}" if reason else None
-
-    def _without_power_limit(self, kind: str, resolved: Mapping[str, Any], fit: Placement | None) -> str | None:
-        """The reason why a power limit cannot be set on this machine, or None, also for a cluster."""
-        is_here = fit and any(node.name in fit.nodes and not node.address for node in self._nodes)
+    def _beyond_machine(self, kind: str, resolved: Mapping[str, Any], fit: Placement | None) -> str | None:
+        """The reason why energy cannot be measured, or power not be limited, on this machine; None for a cluster."""
+        is_here = bool(fit and any(node.name in fit.nodes and not node.address for node in self._nodes))
+        needs_energy = is_here and self._spec.budget and self._spec.budget.energy is not None
+        if needs_energy and (reason := energy_problem(kind)):
+            return f"a budget of energy needs a counter: {reason}"
         watts = resolved.get("power_limit")
-        return power_limit_problem(kind, watts, bool(is_here)) or None if watts else None
+        return power_limit_problem(kind, watts, is_here) or None if watts else None
 
     def _budget(self, device: str, price: Price | None, resolved: Mapping[str, Any]) -> dict[str, Any] | None:
         """The budget of a cell; a price is that of so many seconds, FLOPs are those of so much work."""
@@ -318,12 +313,11 @@ class Resolver:
             form=type(self._info),
         )
 
-    def _content(
-        self, name: str, profile: DeviceProfile, resolved: Mapping[str, Any], fit: Placement | None, devices: Any
-    ) -> Cell:
-        framework = resolved["framework"]
+    def _device(
+        self, profile: DeviceProfile, resolved: Mapping[str, Any], fit: Placement | None, devices: Any
+    ) -> CellDevice:
         cpus: Any = fit.cpus if fit else resolved.get("cpus")  # None if no node fits
-        device = CellDevice(
+        return CellDevice(
             kind=profile.kind,
             model=fit.hardware.model if fit else profile.accelerator_type,
             count=(fit.accelerators or fit.cpus) if fit else resolved["count"],
@@ -334,6 +328,11 @@ class Resolver:
             resources=profile.resources or MISSING,
             power_limit=resolved.get("power_limit") or MISSING,
         )
+
+    def _content(
+        self, device: CellDevice, budget: Mapping[str, Any] | None, resolved: Mapping[str, Any], fit: Placement | None
+    ) -> Cell:
+        framework = resolved["framework"]
         try:
             data = self._info.data(resolved, self._digest, self._available)
             settings, params = self._info.values(resolved, _irrelevant(resolved))
@@ -357,7 +356,7 @@ class Resolver:
             workload=self._info.identity(),
             seed=self._spec.seed,
             stop_at_target=target.model_dump(exclude_none=True, exclude={"of", "level"}) if target else None,
-            budget=self._budget(name, self._price(name, device), resolved),
+            budget=budget,
             compared=self._compared,
             params=params,
         )
