@@ -128,7 +128,8 @@ def clock_of(run: Run) -> str:
     if run.clock == "run":
         return "whole runs"
     clock = run.output_clock
-    return "" if clock is None or (clock.are_passes and clock.step == 1) else f"{clock.step:g} x `{clock.shown}`"
+    shown = "" if clock is None or (clock.are_passes and clock.step == 1) else f"{clock.step:g} x `{clock.shown}`"
+    return f"{shown or 'epochs'} with evaluations" if run.holds_evaluation else shown
 
 
 def seconds_per_unit(run: Run, unit: Unit, is_changing: bool = False) -> float | None:

@@ -217,6 +217,7 @@ class Output:
     def _end_units(self, ended: int) -> bool:
         """Decide when the training of each unit ended, and its evaluation; return whether most cannot be told apart."""
         begins, units, held, rests = self.clock.begins, self._units, 0, list[int]()
+        began: int | None = None
         chosen = [
             kind
             for kind in self._after
@@ -232,10 +233,10 @@ class Output:
                 unit.end = after.first.at
             elif begins:
                 unit.end = min(ended, unit.end + round(median(rests))) if rests else ended
-            evaluates = any(not EVALUATED.isdisjoint(line.kind.parts) for line in lines)
-            trained = _training_end(lines, evaluates)
-            held += evaluates and trained is None
+            trained = _training_end(lines, began)
+            held += trained is None and any(not EVALUATED.isdisjoint(line.kind.parts) for line in lines)
             unit.trained = unit.end if trained is None else trained
+            began = unit.end
         return 2 * held > len(units)
 
     def _metrics(self, before: int, latest: int) -> dict[str, float]:
@@ -266,19 +267,41 @@ def _between(kinds: Iterable[Kind], begin: float, end: float) -> list[Line]:
     return sorted((line_of(kind, row) for kind, rows_ in rows for row in rows_), key=lambda line: line.place)
 
 
-def _training_end(lines: Sequence[Line], evaluates: bool) -> int | None:
-    """When the last step was done, by the progress in lines of an epoch, or by the last line before an evaluation."""
+def _training_end(lines: Sequence[Line], began: int | None) -> int | None:
+    """When the last step was done: by the progress in lines of an epoch, or by the last line before an evaluation.
+
+    Args:
+        lines: of an epoch and its evaluation.
+        began: when it began; None if that is not known.
+    """
+    evaluates = any(not EVALUATED.isdisjoint(line.kind.parts) for line in lines)
     steps, is_midway = [line for line in lines if not line.kind.is_evaluation], False
-    for line in steps if len(lines) > 1 else ():
-        text = line.text if line.start < 0 else line.text[line.start :].lstrip("0123456789 /")
-        done = _STEPS.search(text) or _PERCENT.search(text)
-        if done and float(done[1]) >= (1 - NEAR_END) * (100 if done[2] == "%" else float(done[2])):
+    counts = [(*map(float, done.groups()), line) for line in steps if (done := _STEPS.search(_after_counter(line)))]
+    if counts and len(lines) > 1:
+        done, total, latest = counts[-1]
+        alike = [(count, line.at) for count, of, line in counts if of == total]
+        most = total - (alike[0][0] == 0)
+        if (complete := next((at for count, at in alike if count >= most), None)) is not None:
+            return complete
+        # What is left after the last line depends on how often steps are logged, so it is counted at their pace.
+        first, first_at = alike[0] if alike[0][0] < done else (0.0, began if 2 * done > total else None)
+        following = next((line for line in lines if line.place > latest.place), None)
+        if evaluates and latest is steps[-1] and following and first_at is not None:
+            return min(following.at, latest.at + round((most - done) * (latest.at - first_at) / (done - first)))
+        if done >= (1 - NEAR_END) * total:
+            return latest.at
+        is_midway = latest is steps[-1] and latest.start >= 0
+    for line in steps if len(lines) > 1 else ():  # a percentage may be an accuracy
+        if (percent := _PERCENT.search(_after_counter(line))) and float(percent[1]) >= 100 * (1 - NEAR_END):
             return line.at
-        is_midway = bool(done and line.start >= 0 and done[2] != "%")  # a percentage may be an accuracy
     last = steps[-1] if steps else lines[-1]
     is_single = Counter(line.kind for line in steps)[last.kind] == 1 and not is_midway
     is_last = evaluates and is_single and EVALUATED.isdisjoint(last.kind.parts) and last is not lines[-1]
     return last.at if is_last else None
+
+
+def _after_counter(line: Line) -> str:
+    return line.text if line.start < 0 else line.text[line.start :].lstrip("0123456789 /")
 
 
 def _positions(groups: Sequence[Sequence[Line]], size: float) -> list[float]:

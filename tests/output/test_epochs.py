@@ -167,8 +167,28 @@ def test_training_goes_on_after_a_line_in_the_middle_of_an_epoch():
     out = sorted(lines + [(at + 0.5, "Test set: Average loss: 0.4") for at, _ in lines])
     _clock, course = course_of(out, 6.0)
     ends = [epoch.end for epoch in course.epochs]
-    assert [seconds(course, "train", *pair) for pair in itertools.pairwise(ends)] == pytest.approx([1.0] * 4)
-    assert course.holds_evaluation
+    assert [seconds(course, "train", *pair) for pair in itertools.pairwise(ends)] == pytest.approx(
+        [0.5 / 0.51] * 4, rel=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "every", "first"), [(125, 20, 0), (31, 20, 0), (31, 20, 1), (40, 20, 1), (500, 100, 1)]
+)
+def test_training_does_not_end_with_its_last_logged_step(steps, every, first):
+    """Of 1 s of training and 1 s of evaluation in each epoch, however often its steps are logged."""
+    out = []
+    for epoch in range(5):
+        logged = [number for number in range(first, steps + first) if number % every == 0]
+        out += [
+            (2 * epoch + (number + 1 - first) / steps, f"Epoch {epoch + 1} [{number}/{steps}] loss: {2 / (epoch + 1)}")
+            for number in logged
+        ]
+        out.append((2 * epoch + 2, f"Epoch {epoch + 1} validation accuracy: {90 + epoch}.0%"))
+    _clock, course = course_of(out, 10.1)
+    ends = [epoch.end for epoch in course.epochs]
+    assert [seconds(course, "train", *pair) for pair in itertools.pairwise(ends)] == pytest.approx([1.0] * 4, rel=0.01)
+    assert not course.holds_evaluation
 
 
 def test_short_epochs_that_a_line_begins_are_timed_together():
