@@ -14,6 +14,7 @@ from datetime import datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from raybench.core.ledger import NANO
 from raybench.core.status import TrialStatus
@@ -55,16 +56,19 @@ _WITH_EVALUATION = {
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d+))?")
 _COUNTS = (
-    re.compile(r"(?:^|\W)(?:step|iter(?:ation)?)\W*(\d+)", re.IGNORECASE),
-    re.compile(r"\[ *(\d+)/\d+"),  # of timm
+    re.compile(r"(?:^|\W)(?:step|iter(?:ation)?)\W*(\d+)(?: */ *(\d+))?", re.IGNORECASE),
+    re.compile(r"\[ *(\d+)/ *(\d+)"),  # of timm
 )
-"""How lines count their steps, the first that a line has."""
+"""How lines count their steps, and those of an epoch; the first that a line has."""
+_EVALUATION = re.compile(r"(?:^|[^\w/.-])(?:val|valid|validation|test|eval|evaluation)(?![\w/-])", re.IGNORECASE)
+"""In front of the counter of a line that counts the steps of an evaluation."""
 _LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
 _RATE = re.compile(r"speed/(\w+)_per_s")  # the name of a rate in the output of a program
 _TRACEBACK = re.compile(r"^\S{0,12} ?Traceback \(most recent call last\):")
 _COUNTED = re.compile(r"^\S{0,3}(?:epoch|step|iter)", re.IGNORECASE)  # not the indented code of a traceback
 _OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
 """Rates of one of several devices; torchtitan's `tps` is one."""
+ELAPSED = 0.25  # least growth of times since the start from line to line, relative to the first one
 UNUSUAL = 3.0  # how many times as long as others a step is that holds something else
 _SECONDS = {
     "us": 1e-6,
@@ -111,15 +115,21 @@ def read(path: Path, clock: OutputClock | None = None) -> Table:
     columns["epoch"] = list(range(1, len(course.epochs) + 1))
     if rest:
         columns["partial"] = [epoch is rest for epoch in course.epochs]
-    seconds = list(_seconds(course, is_training_alone=kind not in (_DATE, _BARE))) if kind else []
+    # Other clocks leave evaluations out, or have them in the times of epochs.
+    states = [State.TRAINING] if kind in (_DATE, _BARE) else [*State]
+    seconds = list(_seconds(course, *states)) if kind else []
     if kind is not None:
         columns["train_s"] = [*seconds]
+    if kind is _DATE:
+        columns["evaluate_s"] = [*_seconds(course, State.EVALUATION)]
     amounts: dict[str, list[float]] = {}
     for name in names if kind and not _OF_A_DEVICE.search(text) else ():
         rates = [epoch.metrics.get(name, 0.0) for epoch in course.epochs]
         if (match := _RATE.fullmatch(name)) and all(rates):
             amounts[f"{UNITS}{match[1]}"] = [rate * s for rate, s in zip(rates, seconds, strict=True)]
-    values = {"status": TrialStatus.FAILED} if _is_crashed(lines, kind) else {}
+    values: dict[str, Any] = {"status": TrialStatus.FAILED} if _is_crashed(lines, kind) else {}
+    if kind is _DATE:
+        values["wall_s"] = round(times[-1], 6)
     said = [_WITH_EVALUATION[kind]] if kind in _WITH_EVALUATION else []
     warning = ". ".join([*said, *(note for name in columns for note in part_taken(name, text, columns))])
     clock = output.clock if output.clock.pattern else None
@@ -151,19 +161,39 @@ def _totals(lines: Sequence[str], matches: Matches) -> Iterator[float]:
 def _steps(lines: Sequence[str], matches: Matches) -> Iterator[float]:
     """Yield the time at each line, by the time of one of the steps since the line before.
 
-    An evaluation, or the first compilation, is in the time of one step alone.
+    An evaluation, or the first compilation, is in the time of one step alone. The steps of an epoch after its last
+    logged one took as long as this one.
     """
-    usual_s, at_s, count = median(map(_value, filter(None, matches))), 0.0, None
-    for line, match in zip(lines, matches, strict=True):
-        if match:
-            value = _value(match)
-            counter = next(filter(None, (pattern.search(line) for pattern in _COUNTS)), None)
-            number = int(counter[1]) if counter else None
-            steps = max(1, number - count) if number is not None and count is not None else 1
-            if not (counter and counter.re is _COUNTS[0] and number == count):  # else it is of a different process
-                at_s += value + (steps - 1) * (usual_s if value > UNUSUAL * usual_s else value)
-            count = number
-        yield at_s
+    timed: list[tuple[int, float, int | None, int | None]] = []  # place, seconds, count, and counts of an epoch
+    for place, (line, match) in enumerate(zip(lines, matches, strict=True)):
+        counter = match and next(filter(None, (pattern.search(line) for pattern in _COUNTS)), None)
+        number, total = (int(text) if text else None for text in (counter.groups() if counter else (None, None)))
+        is_of_a_different_process = counter and counter.re is _COUNTS[0] and timed and number == timed[-1][2]
+        if match and not (counter and (is_of_a_different_process or _EVALUATION.search(line[: counter.start(1)]))):
+            timed.append((place, _value(match), number, total))
+    if are_elapsed([value for _, value, *_ in timed]):
+        yield from _totals(lines, matches)
+        return
+    usual_s, added = median(value for _, value, *_ in timed), [0.0] * (len(lines) + 1)
+    counts = [number for *_, number, _ in timed if number is not None]
+    has_epochs, is_from_zero = any(after < before for before, after in pairwise(counts)), 0 in counts
+    before: tuple[int, float, int | None, int | None] = (-1, 0.0, None, None)
+    for place, value, number, total in [*timed, (len(lines), usual_s, -1, None)]:
+        last, count, of_epoch = before[0], before[2], before[3]
+        is_next_epoch = has_epochs and number is not None and (count is None or number < count)
+        if is_next_epoch and count is not None and of_epoch:
+            added[last + 1] += max(0, of_epoch - is_from_zero - count) * before[1]
+        steps = (number or 0) - count if number is not None and count is not None else 1
+        steps = max(1, (number or 0) + is_from_zero if is_next_epoch else steps)
+        added[place] += value + (steps - 1) * (usual_s if value > UNUSUAL * usual_s else value)
+        before = place, value, number, total
+    yield from accumulate(added[: len(lines)])
+
+
+def are_elapsed(seconds: Sequence[float]) -> bool:
+    """Return whether times are those since the start, as they grow by about as much as the first one is."""
+    growth = [after - before for before, after in pairwise(seconds)]
+    return len(growth) > 1 and min(growth) > 0 and median(growth) > ELAPSED * seconds[0]
 
 
 def _keras(lines: Sequence[str], matches: Matches) -> Iterator[float]:
@@ -228,8 +258,8 @@ def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
     return None, [float(number) for number in range(len(lines))]
 
 
-def _seconds(course: Course, is_training_alone: bool) -> Iterator[float]:
-    """Yield the seconds of each epoch; those of its evaluation too if the program's clock leaves it out."""
+def _seconds(course: Course, *states: State) -> Iterator[float]:
+    """Yield the seconds that the program was in some states in each epoch."""
     begin = next(at for at, state in course.moments if state is State.TRAINING)
     ends = [begin, *(epoch.end for epoch in course.epochs)]
     moments = [*course.moments, (ends[-1], State.OTHER)]
@@ -237,6 +267,6 @@ def _seconds(course: Course, is_training_alone: bool) -> Iterator[float]:
         parts = (
             min(end, until) - max(start, at)
             for (at, state), (until, _) in pairwise(moments)
-            if state is State.TRAINING and at < end and until > start
+            if state in states and at < end and until > start
         )
-        yield round((end - start if is_training_alone else sum(parts)) * NANO, 6)
+        yield round(sum(parts) * NANO, 6)
