@@ -123,12 +123,18 @@ def _count_unequal_work(logs: Sequence[Table]) -> None:
 
     Otherwise steps are compared: such rates are rounded, or means over several steps.
     """
-    for unit in set.intersection(*({*log.amounts} for log in logs)):
+    units = set.intersection(*({*log.amounts} for log in logs))
+    are_steps = any(log.output_clock and not log.output_clock.are_passes for log in logs)
+    if not units and are_steps and len(logs) > 1:
+        logs[0].warning = ". ".join(filter(None, [logs[0].warning, "A step was taken for the same work in all logs"]))
+    for unit in units:
         sizes = [median(log.amounts[unit]) for log in logs]
         if min(sizes) > 0 and max(sizes) > UNEQUAL_WORK * min(sizes):
+            device = " of a device" if any(program_log.OF_A_DEVICE.search(log.text) for log in logs) else ""
+            rates = f"the rates{device} that the programs printed" if unit != "examples" else "examples"
             for log in logs:
                 log.columns = {**log.columns, unit: log.amounts[unit]}
-                log.warning = "Steps differ in their work, so the rates that the programs printed are compared"
+                log.warning = f"Steps differ in their work, so {rates} are compared"
 
 
 def _digest(log: Path) -> bytes:

@@ -66,7 +66,8 @@ _LLM_C = re.compile(r"^s:(\d+) (tel|trl|eval):")
 _RATE = re.compile(r"speed/(\w+)_per_s")  # the name of a rate in the output of a program
 _TRACEBACK = re.compile(r"^\S{0,12} ?Traceback \(most recent call last\):")
 _COUNTED = re.compile(r"^\S{0,3}(?:epoch|step|iter)", re.IGNORECASE)  # not the indented code of a traceback
-_OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
+_BATCH = re.compile(r"global[_ ]batch[_ ]size\W{1,5}(\d+)", re.IGNORECASE)  # the examples of a step
+OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
 """Rates of one of several devices; torchtitan's `tps` is one."""
 ELAPSED = 0.25  # least growth of times since the start from line to line, relative to the first one
 UNUSUAL = 3.0  # how many times as long as others a step is that holds something else
@@ -123,10 +124,13 @@ def read(path: Path, clock: OutputClock | None = None) -> Table:
     if kind is _DATE:
         columns["evaluate_s"] = [*_seconds(course, State.EVALUATION)]
     amounts: dict[str, list[float]] = {}
-    for name in names if kind and not _OF_A_DEVICE.search(text) else ():
+    for name in names if kind else ():
         rates = [epoch.metrics.get(name, 0.0) for epoch in course.epochs]
         if (match := _RATE.fullmatch(name)) and all(rates):
             amounts[f"{UNITS}{match[1]}"] = [rate * s for rate, s in zip(rates, seconds, strict=True)]
+    batches = {*_BATCH.findall(text)}
+    if kind and len(batches) == 1 and output.clock.label in ("step", "iter", "iteration"):
+        amounts["examples"] = [int(batches.pop()) * output.clock.step] * len(course.epochs)
     values: dict[str, Any] = {"status": TrialStatus.FAILED} if _is_crashed(lines, kind) else {}
     if kind is _DATE:
         values["wall_s"] = round(times[-1], 6)
