@@ -93,6 +93,17 @@ def test_faster_version_is_kept_only_with_its_quality(losses, limits, decision, 
     assert bool(comparison.more_repeats) == (decision is Decision.UNDECIDED)
 
 
+@pytest.mark.parametrize(("count", "verdict"), [(1, Verdict.WORSE), (10, Verdict.UNDECIDED)])
+def test_one_of_many_further_metrics_may_be_worse_by_chance(count, verdict):
+    attempts, request = interleaved(SMALL)
+    for run in attempts:
+        metrics = {f"val/part{number}/accuracy": 0.9 + run.repeat / 1000 for number in range(count)}
+        lost = (0.0, 0.03, 0.06, 0.02, 0.04)[run.repeat] if run.cell_id == "cell1" else 0.0
+        change_epochs(run, metrics={"val/accuracy": 0.95, **metrics, "val/part0/accuracy": 0.9 - lost})
+    (change,) = compare(Grid(attempts, request)).changes
+    assert change.verdict is verdict
+
+
 def test_metric_that_no_run_logged_is_refused():
     with pytest.raises(UsageError, match="val/acuracy: no run has logged it; did you mean val/accuracy"):
         compare(Grid(*interleaved(CLEAR)), Limits(quality={"val/acuracy": None}))

@@ -89,16 +89,37 @@ def test_slow_machine_is_a_caution_with_its_size():
     assert not any(each.is_slow for each in usual.machine_speeds)
 
 
+@pytest.mark.parametrize(("seconds", "is_slow"), [(1.024, False), (1.036, True)])
+def test_the_slowest_of_several_machines_may_be_slow_by_chance(seconds, is_slow):
+    slowest, *_ = grid_of({"a": [seconds, *[1.0] * 5]}).answer().machine_speeds
+    assert slowest.is_slow is is_slow
+
+
+def in_sessions(grid, machine_id=""):
+    """The same grid, whose first three repeats ran on a machine at 8, and the others at 11."""
+    for run in grid.attempts:
+        hour = 8 + 3 * (run.repeat // 3)
+        run.started, run.ended = (f"2026-11-20T{hour:02}:{run.repeat:02}:{s}+00:00" for s in ("00", "30"))
+        run.host = {"name": "vm", "machine_id": f"{hour}{machine_id}" if machine_id else ""}
+    return grid
+
+
+@pytest.mark.parametrize(("count", "is_said"), [(1, True), (20, False)])
+def test_one_of_many_configurations_may_differ_between_sessions_by_chance(count, is_said):
+    grid = MadeUpGrid()
+    for number in range(count):
+        later = 1.0 if number else 1.06
+        grid.add({"batch_size": 32 + number}, [*around(1.0, noise=0.02), *around(later, noise=0.02)])
+    cautions = in_sessions(grid).answer().trust.cautions
+    assert any(each.code == "sessions_differ" for each in cautions) is is_said
+
+
 def test_sessions_that_differ_are_a_caution():
     """As on a virtual machine three hours later; a new one of the same name is another machine."""
 
     def grid(later, machine_id=""):
         grid = MadeUpGrid().add({"batch_size": 32}, [*around(1.0), *around(later)]).add({"batch_size": 64}, around(2.0))
-        for run in grid.attempts:
-            hour = 8 + 3 * (run.repeat // 3)
-            run.started, run.ended = (f"2026-11-20T{hour:02}:{run.repeat:02}:{s}+00:00" for s in ("00", "30"))
-            run.host = {"name": "vm", "machine_id": f"{hour}{machine_id}" if machine_id else ""}
-        return grid
+        return in_sessions(grid, machine_id)
 
     (caution,) = (each for each in grid(0.63).answer().trust.cautions if each.code == "sessions_differ")
     assert caution.text == (

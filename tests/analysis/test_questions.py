@@ -166,6 +166,18 @@ def test_misses_count_as_restarts():
     assert gpu.expected.value == pytest.approx(12, rel=0.05)  # 4 s, and two misses of 4 s
     assert gpu.expected.low < 12 < gpu.expected.high
     assert gpu.ratio.low < 1 < gpu.ratio.value < gpu.ratio.high
+    assert gpu.ratio.value / gpu.ratio.low > gpu.ratio.high / gpu.ratio.value, "it may miss more often than it has"
+
+
+def test_a_miss_costs_all_epochs_also_if_runs_stop_at_the_target():
+    """So the interval is the same; compilation is in the first epoch alone."""
+    ratios = []
+    for curve in (LEARNING, LEARNING[:2]):
+        grid = MadeUpGrid(target=Target("val/accuracy", 0.75))
+        grid.add({"device": "cpu"}, [[10.0, 1.0, 1.0, 1.0]] * 3, accuracies=curve, epoch_count=4)
+        grid.add({"device": "gpu"}, around(1), accuracies=[LEARNING, LEARNING[:1] * 4, LEARNING[:1] * 4])
+        ratios.append(by_label(grid.answer())["gpu"].to_target.ratio)
+    assert (ratios[0].low, ratios[0].high) == pytest.approx((ratios[1].low, ratios[1].high))
 
 
 def test_success_rate_of_the_specification():

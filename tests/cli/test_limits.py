@@ -31,8 +31,8 @@ def drawn(tmp_path):
     (tmp_path / "train.py").write_text("def train(trial, *, size: int):\n    raise AssertionError('drawn')\n")
     (tmp_path / "grid.yaml").write_text(GRID)
 
-    def run(changes=(), load=None, draw=lambda job: 1.0, **limits):
-        out, executor = io.StringIO(), DrawnTimes(draw)
+    def run(changes=(), load=None, draw=lambda job: 1.0, at_once=1, **limits):
+        out, executor = io.StringIO(), DrawnTimes(draw, at_once=at_once)
         executor.host_load = lambda: load
         options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False, **limits)
         spec = load_grid(tmp_path / "grid.yaml", changes)
@@ -49,6 +49,11 @@ def test_grid_stops_before_the_trial_that_exceeds_its_limit(drawn, limits, trial
     assert f"{10 - trials} trials that could have followed did not run" in said
     assert outcome.report.answer.status.is_stopped and outcome.exit_status == 0
     assert len(drawn()[1]) == 10 - trials, "the same command without a limit goes on"
+
+
+def test_trials_that_still_run_are_part_of_what_is_spent(drawn):
+    shared = ["devices={mine: {kind: cpu, price_per_hour: 3600, cpus: 1}}"]
+    assert len(drawn(shared, at_once=2, spend="$7")[1]) == 3, "a fourth would make it $8"
 
 
 def test_limit_that_is_not_reached_changes_nothing(drawn):

@@ -153,6 +153,10 @@ def test_what_has_no_price_keeps_its_sentence(report):
         (["--deadline", "2h58m48s"], "v3, the cheapest of 2 within 2.98 h: 179 min and $26.80 to 90% accuracy; 2 of 3"),
         (["--spend-at-most", "$30"], "v3, the fastest of 2 within $30.00: 179 min"),
         (
+            ["--spend-at-most", "$26.82"],
+            "v3, the fastest of 2 within $26.82: 179 min and $26.80 to 90% accuracy; 2 of 3",
+        ),
+        (
             ["--deadline", "150m", "--spend-at-most", "30"],
             "None within 2.5 h and $30.00: v3 comes nearest, 19% above, with 179 min",
         ),

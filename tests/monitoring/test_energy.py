@@ -102,12 +102,13 @@ def job(folder="", kind="cpu", target=None, epochs=None):
     return Job("t-r0", 1, 0, 0, Cell(device=CellDevice(kind), settings=settings), {}, "", str(folder), target=target)
 
 
-def windows(own, *epochs, losses=(), first=1):
+def windows(own, *epochs, losses=(), first=1, partial=False):
     found = EpochWindows(own)
     for number, (begin, end) in enumerate(epochs, first):
         metrics = {"val/loss": losses[number - 1]} if losses else {}
         event = events.epoch_ended("t-r0", 1, epoch=number, ledger={"train": end - begin}, metrics=metrics)
-        found.see(event | {"t": f"1970-01-01T00:00:{end:06.3f}Z"})
+        is_partial = partial and number == first + len(epochs) - 1
+        found.see(event | {"t": f"1970-01-01T00:00:{end:06.3f}Z", "partial": is_partial})
     return found
 
 
@@ -177,6 +178,7 @@ def test_energy_to_the_target(losses, target):
 def test_steady_epochs_follow_each_warm_up():
     assert windows(job(epochs=2.5), (1, 7), (7, 13), (13, 15)).steady == [2], "the last epoch is shorter"
     assert windows(job(), (1, 2), (2, 3), (3, 4), first=4).steady == [5, 6], "a process that resumed"
+    assert windows(job(), (1, 7), (7, 13), (13, 15), partial=True).steady == [2], "a budget ended the last epoch"
 
 
 @pytest.mark.parametrize(("used_s", "share"), [(3.0, 0.7), (11.0, 0.0)])

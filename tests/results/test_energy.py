@@ -1,11 +1,14 @@
 """Energy of an attempt, and its place in tables and MLflow."""
 
+from dataclasses import replace
+
 import pytest
 from support.attempts import attempts
 from support.made_up_grids import cell_of, told
 
 from raybench.core import events
 from raybench.reporting.results import Results
+from raybench.results.epochs import Epochs
 from raybench.results.run_table import latest
 from raybench.sources import GridSource
 from raybench.tracking.mapping import summary_metrics
@@ -41,6 +44,13 @@ def test_joules_of_epochs_examples_and_the_host():
     assert run.energy_j == 480 and run.host_energy_j == pytest.approx(48)
     assert run.steady_energy_j == 120 and run.example_energy_j == pytest.approx(120 / examples)
     assert run.target_energy_j is None and run.unmetered == []
+
+
+def test_joules_of_an_example_are_those_of_a_full_epoch():
+    run = trial(audited("", 120.0, 4))
+    *full, last = run.epochs
+    ended = Epochs([*full, replace(last, examples=last.examples // 2, partial=True)])
+    assert run.changed(epochs=ended).example_energy_j == run.example_energy_j
 
 
 def test_energy_without_steady_part_is_unknown():

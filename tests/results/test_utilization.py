@@ -41,6 +41,13 @@ def test_what_was_achieved(told):
     assert found.input == pytest.approx(0.009 / 3.921)
 
 
+def test_a_host_that_waits_while_the_device_works_is_no_wait_for_input(told):
+    run = told(waited=1.5)
+    by_device = {"train": 5.4, "input_wait": 0.04}
+    run = run.changed(epochs=Epochs(replace(epoch, device_s=by_device) for epoch in run.epochs))
+    assert run.waiting == pytest.approx(0.04 / (3.912 + 1.5))
+
+
 RATE = 39_936 / 3.921
 
 

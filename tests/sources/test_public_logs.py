@@ -159,6 +159,29 @@ def test_times_of_libraries_that_print_them_with_their_evaluations(tmp_path, lin
     assert sentence.endswith(says)
 
 
+def test_progress_bars_of_epochs_that_take_hours(tmp_path):
+    line = "Epoch {}: 100%|█████| 9/9 [1:02:03<00:00, 2.1it/s, train_loss={}]"
+    (tmp_path / "run.log").write_text("".join(line.format(e, 2 / (1 + e)) + "\n" for e in range(5)))
+    (row,) = answer(tmp_path).configurations
+    assert row.seconds.value == pytest.approx(3723)
+
+
+def test_steps_of_keras_that_take_microseconds(tmp_path):
+    bars = (f"Epoch {e}/5\n9000/9000 ━━━━ 2s 250us/step - loss: {2 / e:.4f}\n" for e in range(1, 6))
+    (tmp_path / "run.log").write_text("".join(bars))
+    (row,) = answer(tmp_path).configurations
+    assert row.seconds.value == pytest.approx(2.25)
+
+
+@pytest.mark.parametrize("fraction", [",500", ".500000"], ids=["of logging", "of datetime"])
+def test_dates_with_fractions_of_a_second(tmp_path, fraction):
+    stamps = [f"00{fraction}", "02", f"03{fraction}", "05", f"06{fraction}"]
+    lines = (f"2026-11-29 10:00:{stamp} epoch {n} loss {2 / n:.3f}\n" for n, stamp in enumerate(stamps, 1))
+    (tmp_path / "run.log").write_text("".join(lines))
+    (row,) = answer(tmp_path).configurations
+    assert row.seconds.value == pytest.approx(1.5)
+
+
 def timm_lines(step_s, run):
     for e in range(4):
         for step in (0, 50, 100):

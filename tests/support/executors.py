@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -11,10 +12,11 @@ from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
+from raybench.devices import Hardware
 from raybench.execution.base import MakeJob, Sink, Tell
 from raybench.execution.host_resources import HostResources
 from raybench.execution.process import ForkServer
-from raybench.execution.schedule import Schedule
+from raybench.execution.schedule import Schedule, ScheduledTrial
 from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node, probe_node
 from raybench.results.folder import add_event
@@ -81,6 +83,7 @@ class DrawnTimes:
         draw: returns the seconds of an epoch of a job; None if it fails.
         stop_after: press Ctrl-C after so many trials.
         accuracies: returns the accuracy of a job after each of its epochs; without it there are two epochs without one.
+        at_once: how many trials run at a time, if they fit.
     """
 
     def __init__(
@@ -88,16 +91,18 @@ class DrawnTimes:
         draw: Callable[[Job], float | None],
         stop_after: int | None = None,
         accuracies: Callable[[Job], Sequence[float]] | None = None,
+        at_once: int = 1,
     ) -> None:
-        self._draw, self._stop_after, self._accuracies = draw, stop_after, accuracies
+        self._draw, self._stop_after, self._accuracies, self._at_once = draw, stop_after, accuracies, at_once
         self.trials: list[str] = []
 
     def prepare(self) -> None:
         """Do nothing."""
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
-        """This machine."""
-        return [_this_node()]
+        """This machine, with a core for each of several trials at once."""
+        cores = Hardware("cpu", "made-up", self._at_once, ids=tuple(map(str, range(self._at_once))))
+        return [replace(_this_node(), hardware=(cores,)) if self._at_once > 1 else _this_node()]
 
     def host_load(self) -> HostLoad | None:
         """None: nothing runs."""
@@ -106,7 +111,13 @@ class DrawnTimes:
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """End each trial at once."""
         self._now = datetime.now(UTC)
-        while assignment := schedule.next():
+        running: list[ScheduledTrial] = []
+        while True:
+            while len(running) < self._at_once and (assignment := schedule.next()):
+                running.append(assignment)
+            if not running:
+                return
+            assignment = running.pop(0)
             if len(self.trials) == self._stop_after:
                 raise KeyboardInterrupt
             job = make_job(assignment, None)

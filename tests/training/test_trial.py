@@ -140,6 +140,18 @@ def test_compilation_in_a_section_counts_once(sleep, monkeypatch):
     assert "compile_evaluate" not in ledger
 
 
+def test_compilation_in_an_evaluation_is_not_that_of_training(sleep, monkeypatch):
+    monkeypatch.setattr(LoopFacts, "counts_compilation", True)
+    monkeypatch.setattr(LoopFacts, "compile_ns", lambda loop: round(min(time.perf_counter(), 10) * 1e9))
+    trial, kept, _ = make_trial(1)
+    for _ in trial.epochs():
+        with trial.evaluation():
+            sleep(15)
+        sleep(20)
+    ledger = kept.epochs[0]["ledger"]
+    assert [ledger[name] for name in ("compile", "train", "compile_evaluate", "evaluate")] == [0, 20, 10, 5]
+
+
 def test_device_work_counts_where_it_began(monkeypatch, sleep):
     """A device that computes in the background: whoever ends a section, an epoch or what is before it waits for it."""
     due_s = [20.0]
