@@ -17,6 +17,7 @@ from enum import StrEnum
 from itertools import groupby, pairwise
 from math import floor, inf
 from statistics import median
+from typing import NamedTuple
 
 from raybench.output.clock import Line, infer, line_of, lines_matched, lines_of, typical_step
 from raybench.output.metrics import find_slots, header_in, values_at
@@ -84,6 +85,14 @@ class _Unit:
     @property
     def last(self) -> Line:
         return self.lines[-1]
+
+
+class _Progress(NamedTuple):
+    """How many of the steps of an epoch a line says are done."""
+
+    done: float
+    total: float
+    line: Line
 
 
 class Output:
@@ -276,28 +285,34 @@ def _training_end(lines: Sequence[Line], began: int | None) -> int | None:
     """
     evaluates = any(not EVALUATED.isdisjoint(line.kind.parts) for line in lines)
     steps, is_midway = [line for line in lines if not line.kind.is_evaluation], False
-    counts = [(*map(float, done.groups()), line) for line in steps if (done := _STEPS.search(_after_counter(line)))]
-    if counts and len(lines) > 1:
-        done, total, latest = counts[-1]
-        alike = [(count, line.at) for count, of, line in counts if of == total]
-        most = total - (alike[0][0] == 0)
-        if (complete := next((at for count, at in alike if count >= most), None)) is not None:
-            return complete
+    matches = ((_STEPS.search(_after_counter(line)), line) for line in steps if len(lines) > 1)
+    progress = [_Progress(float(match[1]), float(match[2]), line) for match, line in matches if match]
+    if progress:
+        latest = progress[-1]
+        alike = [entry for entry in progress if entry.total == latest.total]
+        most = latest.total - (alike[0].done == 0)
+        if complete := next((entry for entry in alike if entry.done >= most), None):
+            return complete.line.at
+        is_last = latest.line is steps[-1]
         # What is left after the last line depends on how often steps are logged, so it is counted at their pace.
-        first, first_at = alike[0] if alike[0][0] < done else (0.0, began if 2 * done > total else None)
-        following = next((line for line in lines if line.place > latest.place), None)
-        if evaluates and latest is steps[-1] and following and first_at is not None:
-            return min(following.at, latest.at + round((most - done) * (latest.at - first_at) / (done - first)))
-        if done >= (1 - NEAR_END) * total:
-            return latest.at
-        is_midway = latest is steps[-1] and latest.start >= 0
+        first, first_at = alike[0].done, alike[0].line.at
+        if first == latest.done:
+            first, first_at = 0.0, began or 0
+        is_known = first > 0 or alike[0].done == 0 or (began is not None and 2 * latest.done > latest.total)
+        following = next((line for line in lines if line.place > latest.line.place), None)
+        if evaluates and is_last and following and is_known and latest.done > first:
+            pace = (latest.line.at - first_at) / (latest.done - first)
+            return min(following.at, latest.line.at + round((most - latest.done) * pace))
+        if latest.done >= (1 - NEAR_END) * latest.total:
+            return latest.line.at
+        is_midway = is_last and latest.line.start >= 0
     for line in steps if len(lines) > 1 else ():  # a percentage may be an accuracy
         if (percent := _PERCENT.search(_after_counter(line))) and float(percent[1]) >= 100 * (1 - NEAR_END):
             return line.at
     last = steps[-1] if steps else lines[-1]
     is_single = Counter(line.kind for line in steps)[last.kind] == 1 and not is_midway
-    is_last = evaluates and is_single and EVALUATED.isdisjoint(last.kind.parts) and last is not lines[-1]
-    return last.at if is_last else None
+    is_before = evaluates and is_single and EVALUATED.isdisjoint(last.kind.parts) and last is not lines[-1]
+    return last.at if is_before else None
 
 
 def _after_counter(line: Line) -> str:

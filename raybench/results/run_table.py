@@ -512,7 +512,11 @@ class Run:
             return self
         columns: dict[str, Sequence[Any]] = {name: [value] for name, value in self.last_metrics.items()}
         columns |= {f"{UNITS}{unit}": [sum(self.epochs.counts(unit))] for unit in self.epochs.names("units")}
-        columns |= {"epoch": [1], "train_s": [self.total_s or self.epochs_s], "examples": [sum(self.epochs.column("examples")) or None]}
+        columns |= {
+            "epoch": [1],
+            "train_s": [self.total_s or self.epochs_s],
+            "examples": [sum(self.epochs.column("examples")) or None],
+        }
         return self.changed(epochs=Epochs.of_columns(columns), clock=OF_A_TABLE, output_clock=None, gaps=())
 
     def epochs_to(self, target: Target | None) -> Epochs:

@@ -13,9 +13,10 @@ from statistics import median
 from raybench.core.settings import PARAM
 from raybench.core.text import plural
 from raybench.errors import FileError, UsageError
+from raybench.results.epoch import UNITS
 from raybench.results.run_table import Run
 from raybench.sources import mlperf, program_log, table, tensorboard, trainer_state
-from raybench.sources.rows import NoLog, Repeats, Table, is_of_trial
+from raybench.sources.rows import TIMES, NoLog, Repeats, Table, is_of_trial
 
 TEXTS = frozenset({".txt", ".log", ".out", ".err", ""})
 """Endings of the names of files that a program's output is kept in."""
@@ -84,7 +85,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
     if not logs:
         raise next(iter(left_out.values())) if left_out else UsageError(f"{path}: no log in it")
     tables = [*logs.values()]
-    _count_unequal_work(tables)
+    assumptions = _count_unequal_work(tables)
     names = [_name(log.path, path) for log in tables]
     named = zip(tables, names, strict=True)
     values = [_said(log, name, axes) for log, name in named] if axes else _differences(tables, names)
@@ -101,7 +102,7 @@ def load_logs(path: Path, axes: Mapping[str, str], repeats: Repeats) -> list[Run
         if paths
     ]
     messages += ["The last numbers of names were taken for those of repeats"] if is_counted and not axes else []
-    runs[0] = replace(runs[0], warnings=[*runs[0].warnings, *messages])
+    runs[0] = replace(runs[0], warnings=[*runs[0].warnings, *assumptions, *messages])
     return runs
 
 
@@ -118,23 +119,38 @@ def _read(path: Path, earlier: Sequence[Table]) -> Table:
     return program_log.read(path, next((log.output_clock for log in reversed(earlier) if log.output_clock), None))
 
 
-def _count_unequal_work(logs: Sequence[Table]) -> None:
+def _count_unequal_work(logs: Sequence[Table]) -> list[str]:
     """Count what the programs printed per second, such as tokens, if a step of one log has more of it than of another.
 
     Otherwise steps are compared: such rates are rounded, or means over several steps.
+
+    Returns:
+        What was taken for granted.
     """
+    unknown: list[str] = []
     units = set.intersection(*({*log.amounts} for log in logs))
-    are_steps = any(log.output_clock and not log.output_clock.are_passes for log in logs)
-    if not units and are_steps and len(logs) > 1:
-        logs[0].warning = ". ".join(filter(None, [logs[0].warning, "A step was taken for the same work in all logs"]))
     for unit in units:
         sizes = [median(log.amounts[unit]) for log in logs]
-        if min(sizes) > 0 and max(sizes) > UNEQUAL_WORK * min(sizes):
-            device = " of a device" if any(program_log.OF_A_DEVICE.search(log.text) for log in logs) else ""
-            rates = f"the rates{device} that the programs printed" if unit != "examples" else "examples"
-            for log in logs:
+        if min(sizes) <= 0 or max(sizes) <= UNEQUAL_WORK * min(sizes):
+            continue
+        name = unit.removeprefix(UNITS)
+        if unit != "examples" and any(program_log.OF_A_DEVICE.search(log.text) for log in logs):
+            ratio = f"{max(sizes) / min(sizes):.1f}x"
+            unknown.append(
+                f"Times are not compared: a step of some logs has {ratio} the {name} per device of others, so"
+            )
+            unknown[-1] += f" its work or the number of devices differs; a CSV with a column {name} says which"
+        for log in logs:
+            if unknown:
+                log.columns = {column: values for column, values in log.columns.items() if column not in TIMES}
+            else:
                 log.columns = {**log.columns, unit: log.amounts[unit]}
-                log.warning = f"Steps differ in their work, so {rates} are compared"
+                log.warning = f"Steps differ in their work, so {name} are compared, as the programs printed them"
+    are_steps = any({*TIMES} & {*log.columns} and log.output_clock and not log.output_clock.are_passes for log in logs)
+    return [
+        *unknown,
+        *(["A step was taken for the same work in all logs"] if are_steps and not units and logs[1:] else []),
+    ]
 
 
 def _digest(log: Path) -> bytes:

@@ -18,6 +18,7 @@ from typing import Any
 
 from raybench.core.ledger import NANO
 from raybench.core.status import TrialStatus
+from raybench.core.text import cut
 from raybench.errors import Problem
 from raybench.output.epochs import Course, Output, State
 from raybench.output.transcript import Transcript
@@ -25,31 +26,50 @@ from raybench.results.epoch import UNITS
 from raybench.results.output_clock import OutputClock
 from raybench.sources.rows import NoLog, Table, part_taken
 
-_NAMES = r"(?:train(?:ing)?_time|total[ _](?:training[ _])?time|(?:time_)?elapsed(?:[ _]time)?)[:=\s]+"
-_NUMBER, _END = r"(?P<amount>\d+(?:\.\d+)?) ?", r"(?![\w.])"
-_TOTAL = re.compile(f"{_NAMES}{_NUMBER}(?P<unit>ms|s|sec)?{_END}", re.IGNORECASE)
-_MINUTES = re.compile(f"{_NAMES}{_NUMBER}(?P<unit>m|min){_END}", re.IGNORECASE)
+_NUMBER, _UNIT = r"\d+(?:\.\d+)?", r"(?:[um]?s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)(?![a-z_])"
+_AMOUNT = rf"(?P<amount>(?:\d:)?\d?\d:\d\d(?![\d:])|(?:{_NUMBER} ?{_UNIT} ?)+)"  # 0:01:09, 1:09, 4m 8s, 12.3s
+_SECONDS_ALONE = rf"(?P<bare>{_NUMBER})(?![\w.:/%]| ?[um]?s\b| ?[mh]\w*)"
+_NAMES = (
+    r"(?:train(?:ing)?_time|total[ _](?:training[ _])?time|(?:time_)?elapsed(?:[ _]time)?|\btotal(?=: *\d\S* ?[a-z]))"
+    r"[:=\s|]+"
+)
+_TOTAL = re.compile(
+    rf"{_NAMES}(?:(?P<amount>{_NUMBER} ?(?:ms|s|sec|seconds))(?![\w.])|{_SECONDS_ALONE})", re.IGNORECASE
+)
+_COARSE = re.compile(rf"{_NAMES}{_AMOUNT}|{_AMOUNT.replace('amount', 'before')}elapsed", re.IGNORECASE)
 _STEP = re.compile(
-    rf"(?:(?:\bdt|(?:step|iter)[ _]time|\btime)[:=\s]+|\|\s*){_NUMBER}(?P<unit>ms|s){_END}", re.IGNORECASE
+    rf"(?:(?:\bdt|(?:step|iter|epoch)[ _]time|\btime)[:=\s]+|\|\s*(?={_NUMBER} ?m?s(?![\w.]))){_AMOUNT}", re.IGNORECASE
 )
 _TOOK = re.compile(
-    r"\bepoch\b.*?(?:(?P<bare>\bduration[:=] ?)|\b(?:took|in)[:= ]+|\()(?P<amount>\d+(?:\.\d+)?) ?"
-    r"(?P<unit>ms|s|secs?|seconds|m|min|minutes)?(?(bare)|(?<=[a-z]))(?![\w.:%/])",
+    rf"(?:\bepoch\b|^\W*\d+/\d+\b).*?"
+    rf"(?:\bduration[:=] ?{_SECONDS_ALONE}|(?:\b(?:took|in|duration)[:= ]+|\(){_AMOUNT}(?![\w.:%/]))",
     re.IGNORECASE,
 )
 """Of an epoch, in the line that ends it: `took 12.3s`, `(12.3 s)`, `done in 12.3 seconds`, `duration=12.3`."""
-_MEGATRON = re.compile(rf"elapsed time per iteration \((?P<unit>ms|s)\): *{_NUMBER}")
+_MEGATRON = re.compile(rf"elapsed time per iteration \((?P<unit>ms|s)\): *(?P<bare>{_NUMBER})")
 # Of detectron2 and of PyTorch's ImageNet example, in seconds.
-_BARE = re.compile(r"(?<![\w-])time:? +(?P<amount>\d+\.\d+)(?P<unit>)(?![\w.]| ?(?:ms|s|m|h)\w*\b)", re.IGNORECASE)
+_BARE = re.compile(r"(?<![\w-])time:? +(?P<bare>\d+\.\d+)(?![\w.]| ?(?:ms|s|m|h)\w*\b)", re.IGNORECASE)
+_TABLE = re.compile(r"^\s*\d+(?:\s+(?:\d+\.\d+|#na#|nan|None))+\s+(?P<amount>(?:\d+:)?\d\d:\d\d)\s*$")  # of fastai
+_HEADER = re.compile(r"^\s*epoch\s.*\stime\s*$")
+_ITERATIONS = re.compile(rf"(?P<per_s>{_NUMBER}) ?(?:it|iters?|iterations?|steps?|batch(?:es)?)/s", re.IGNORECASE)
+_ONCE = re.compile(
+    rf"(?:\btraining (?:time|complete\w*|took|finished)|\bepochs? completed|^real)\W*(?:in )?\s*{_AMOUNT}",
+    re.IGNORECASE,
+)
+_LIKE_A_TIME = re.compile(r"(?=.*(?:time|elapsed|took|duration|second|/s\b)).*\d", re.IGNORECASE)
 _KERAS = re.compile(r"(?<!\d)(\d+)/\1\b.*?(?:\b(\d+)s\b.*?)?(?<![\d.])(\d+(?:\.\d+)?) ?(us|ms|s)/step")
 _BAR = re.compile(r"epoch\D{0,3}(\d+).*?(?<!\d)(\d+)/\2 \[(?:(\d+):)?(\d+):(\d+)<", re.IGNORECASE)  # tqdm's, at its end
+_ANY_BAR = re.compile(r"\| *(\d+)/(\d+) \[(?:(\d+):)?(\d+):(\d+)<")
 _OF_EPOCH = re.compile(r"epoch\D{0,3}(\d+)\W+(total time: )(?:(\d+):)?(\d+):(\d+)", re.IGNORECASE)  # torchvision's
 _RUNTIME = re.compile(r"train_runtime['\"]?: ?['\"]?(\d+(?:\.\d+)?)")
 _HEAD = re.compile(r"^\s*Epoch \d+/\d+")  # Keras's line before the progress bar
 _PASSES = re.compile(r"['\"]epoch['\"]: ?['\"]?(\d+(?:\.\d+)?)")
+_OF_EPOCHS = (_BAR, _ANY_BAR, _OF_EPOCH, _KERAS, _TOOK, _TABLE)  # by which also the first epoch begins at 0
 _WITH_EVALUATION = {
     _KERAS: "Times are those of Keras's progress bars, which include validation",
     _BAR: "Times are those of progress bars, which include validation",
+    _ANY_BAR: "Times are those of progress bars, which include validation",
+    _ONCE: "Times are that of the whole training, spread evenly over its epochs",
     _RUNTIME: "Times are `train_runtime`, spread evenly over the epochs; it includes evaluations",
 }
 """Sentences on clocks whose times include evaluation."""
@@ -71,13 +91,7 @@ OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", 
 """Rates of one of several devices; torchtitan's `tps` is one."""
 ELAPSED = 0.25  # least growth of times since the start from line to line, relative to the first one
 UNUSUAL = 3.0  # how many times as long as others a step is that holds something else
-_SECONDS = {
-    "us": 1e-6,
-    "ms": 1e-3,
-    "": 1.0,
-    **dict.fromkeys(("s", "sec", "secs", "seconds"), 1.0),
-    **dict.fromkeys(("m", "min", "minutes"), 60.0),
-}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
 
 
@@ -96,7 +110,7 @@ def read(path: Path, clock: OutputClock | None = None) -> Table:
         for line in re.split(r"\r\n|\r|\n", text)
     ]
     kind, times = _stamps(lines)
-    first = {_RUNTIME: _PASSES, _KERAS: _HEAD}.get(kind, kind) if kind else None
+    first = {_RUNTIME: _PASSES, _KERAS: _HEAD, _TABLE: _HEADER}.get(kind, kind) if kind else None
     transcript, begin = Transcript({}), next((row for row, line in enumerate(lines) if first and first.search(line)), 0)
     for line, at_s in zip(lines[begin:], times[begin:], strict=True):  # what is before may be the program's own text
         transcript.add(1, f"{line}\n".encode(), round(at_s / NANO))
@@ -118,7 +132,7 @@ def read(path: Path, clock: OutputClock | None = None) -> Table:
         columns["partial"] = [epoch is rest for epoch in course.epochs]
     # Other clocks leave evaluations out, or have them in the times of epochs.
     states = [State.TRAINING] if kind in (_DATE, _BARE) else [*State]
-    seconds = list(_seconds(course, *states)) if kind else []
+    seconds = list(_seconds(course, *states, begin=0 if kind in _OF_EPOCHS else None)) if kind else []
     if kind is not None:
         columns["train_s"] = [*seconds]
     if kind is _DATE:
@@ -134,7 +148,12 @@ def read(path: Path, clock: OutputClock | None = None) -> Table:
     values: dict[str, Any] = {"status": TrialStatus.FAILED} if _is_crashed(lines, kind) else {}
     if kind is _DATE:
         values["wall_s"] = round(times[-1], 6)
+    total = next(filter(None, map(_ONCE.search, reversed(lines))), None) if kind is None and not rest else None
+    if total:
+        kind, columns["train_s"] = _ONCE, [_value(total) / len(course.epochs)] * len(course.epochs)
     said = [_WITH_EVALUATION[kind]] if kind in _WITH_EVALUATION else []
+    if kind is None and (unread := next(filter(_LIKE_A_TIME.match, lines), "")):
+        said = [f"No times were read from lines such as `{cut(re.sub(_NUMBER, 'N', unread.strip()))}`"]
     warning = ". ".join([*said, *(note for name in columns for note in part_taken(name, text, columns))])
     clock = output.clock if output.clock.pattern else None
     return Table(path, columns, text, values, output_clock=clock, warning=warning, amounts=amounts)
@@ -154,11 +173,25 @@ Matches = Sequence[re.Match[str] | None]  # of one clock in each line
 
 
 def _value(match: re.Match[str]) -> float:
-    return float(match["amount"]) * _SECONDS[(match["unit"] or "").lower()]
+    """The seconds in a match of a clock."""
+    found = {name: text for name, text in match.groupdict().items() if text}
+    if "per_s" in found:
+        return 1 / (float(found["per_s"]) or math.inf)
+    if "bare" in found:
+        return float(found["bare"]) * _SECONDS[found.get("unit", "s")]
+    text = (found.get("amount") or found["before"]).lower()
+    if ":" in text:
+        return math.fsum(float(part) * 60.0**power for power, part in enumerate(reversed(text.split(":"))))
+    parts = re.findall(r"([\d.]+) ?([a-z]+)", text)
+    return sum(float(number) * _SECONDS[unit if unit in _SECONDS else unit[0]] for number, unit in parts)
 
 
 def _totals(lines: Sequence[str], matches: Matches) -> Iterator[float]:
-    """Yield the time at each line, by times since training began."""
+    """Yield the time at each line, by times since training began; those of a name that fall are of an epoch each."""
+    values = [_value(match) for match in matches if match]
+    growth = [after - before for before, after in pairwise(values) if after != before]
+    if 4 * sum(change < 0 for change in growth) >= len(growth):
+        return _steps(lines, matches)
     return accumulate((_value(match) if match else 0.0 for match in matches), max)
 
 
@@ -212,12 +245,17 @@ def _keras(lines: Sequence[str], matches: Matches) -> Iterator[float]:
 
 
 def _bars(lines: Sequence[str], matches: Matches) -> Iterator[float]:
-    """Yield the time at each line, by that since an epoch began."""
-    at_s, epoch, began_s = 0.0, "", 0.0
+    """Yield the time at each line, by that since an epoch, or a bar, began."""
+    at_s, began_s, before = 0.0, 0.0, ("", "", 0)
     for match in matches:
         if match:
-            epoch, began_s = match[1], began_s if epoch == match[1] else at_s
-            at_s = max(at_s, began_s + 3600 * int(match[3] or 0) + 60 * int(match[4]) + int(match[5]))
+            seconds = 3600 * int(match[3] or 0) + 60 * int(match[4]) + int(match[5])
+            count, total, before_s = before
+            is_next = match[1] != count
+            if match.re is _ANY_BAR:  # its count grows, and it may be shown twice when it is complete
+                is_next = match[2] != total or int(match[1]) < int(count) or (match[1] == total and seconds != before_s)
+            began_s, before = at_s if is_next else began_s, (match[1], match[2], seconds)
+            at_s = max(at_s, began_s + seconds)
         yield at_s
 
 
@@ -232,40 +270,52 @@ def _dates(lines: Sequence[str], matches: Matches) -> Iterator[float]:
         yield at_s
 
 
-_CLOCKS: Mapping[re.Pattern[str], Callable[[Sequence[str], Matches], Iterator[float]]] = {
+Times = Callable[[Sequence[str], Matches], Iterator[float]]
+_CLOCKS: Mapping[re.Pattern[str], Times] = {
     _TOTAL: _totals,
     _OF_EPOCH: _bars,
     _STEP: _steps,
     _TOOK: _steps,
     _MEGATRON: _steps,
-    _MINUTES: _totals,
+    _COARSE: _totals,
     _KERAS: _keras,
     _BAR: _bars,
     _DATE: _dates,
     _BARE: _steps,
+    _TABLE: _steps,
 }
 """How times are computed from the lines of each clock, in order of preference."""
 
 
 def _stamps(lines: list[str]) -> tuple[re.Pattern[str] | None, list[float]]:
     """Return what the times of lines are from, and those of all lines; without any, a line takes a second."""
-    for kind, stamps in _CLOCKS.items():
-        matches = [kind.search(line) for line in lines]
-        if sum(map(bool, matches)) > 1 and (times := list(stamps(lines, matches)))[-1] > 0:
-            return kind, times
+    if clock := _clock(lines, _CLOCKS):
+        return clock
     passes = [float(match[1]) if (match := _PASSES.search(line)) else 0.0 for line in lines]
     if (total := next(filter(None, map(_RUNTIME.search, lines)), None)) and max(passes) > 0:
         first, second = [*sorted({number for number in passes if number > 0}), math.inf][:2]
         begin = max(0.0, 2 * first - second)  # of a run that was resumed
         parts = (max(0.0, reached - begin) / (max(passes) - begin) for reached in accumulate(passes, max))
         return _RUNTIME, [float(total[1]) * part for part in parts]
-    return None, [float(number) for number in range(len(lines))]
+    return _clock(lines, {_ANY_BAR: _bars, _ITERATIONS: _steps}) or (
+        None,
+        [float(number) for number in range(len(lines))],
+    )
 
 
-def _seconds(course: Course, *states: State) -> Iterator[float]:
-    """Yield the seconds that the program was in some states in each epoch."""
-    begin = next(at for at, state in course.moments if state is State.TRAINING)
-    ends = [begin, *(epoch.end for epoch in course.epochs)]
+def _clock(lines: Sequence[str], clocks: Mapping[re.Pattern[str], Times]) -> tuple[re.Pattern[str], list[float]] | None:
+    """Return the first clock that two lines have, with the times of all lines."""
+    for kind, times_of in clocks.items():
+        matches = [kind.search(line) for line in lines]
+        if sum(map(bool, matches)) > 1 and (times := list(times_of(lines, matches)))[-1] > 0:
+            return kind, times
+    return None
+
+
+def _seconds(course: Course, *states: State, begin: int | None = None) -> Iterator[float]:
+    """Yield the seconds that the program was in some states in each epoch, the first of which may have a begin."""
+    began = next(at for at, state in course.moments if state is State.TRAINING) if begin is None else begin
+    ends = [began, *(epoch.end for epoch in course.epochs)]
     moments = [*course.moments, (ends[-1], State.OTHER)]
     for start, end in pairwise(ends):
         parts = (

@@ -92,14 +92,81 @@ def test_numbers_in_names_are_of_repeats_only_if_they_count(tmp_path, files, log
     assert ("The last numbers of names were taken for those of repeats" in found.status.repeats) == is_guess
 
 
+def epochs_s(folder, text, name="run"):
+    (folder / f"{name}.log").write_text(text)
+    return raybench.load(folder / f"{name}.log").epochs["train_s"].tolist()
+
+
 @pytest.mark.parametrize(
-    "line", ["took {}s loss=", "took {} s, loss=", "({}s) loss: ", "done in {} seconds - loss ", "duration={} loss="]
+    ("line", "seconds"),
+    [
+        *((line, 12.3) for line in ("took 12.3s loss=", "took 12.3 s, loss=", "(12.3s) loss: ", "duration=12.3 loss=")),
+        *(("done in 12.3 seconds - loss ", 12.3), ("train_time=12.3s val_time=5.0s loss=", 12.3)),
+        *((f"time {text} | loss ", 69) for text in ("0:01:09", "1:09", "1m 9s", "1.15 min", "1.15 minutes")),
+        *(("epoch time: 0.5 hours, loss ", 1800), ("time: 36 s/epoch loss ", 36)),
+    ],
 )
-def test_how_programs_print_the_time_of_an_epoch(tmp_path, line):
-    text = "".join(f"Epoch {n}/6 {line.format(12.3)}{2 / n:.3f} val_acc={0.9 + n / 100}\n" for n in range(1, 7))
+def test_how_programs_print_the_time_of_an_epoch(tmp_path, line, seconds):
+    text = "".join(f"Epoch {n}/6 {line}{2 / n:.3f} val_acc={0.9 + n / 100}\n" for n in range(1, 7))
+    assert epochs_s(tmp_path, text) == pytest.approx([seconds] * 6)
+    assert raybench.load(tmp_path).trials["last_val_accuracy"].tolist() == [pytest.approx(0.96)]
+
+
+@pytest.mark.parametrize("form", ["time {}s", "elapsed {}s", "{} seconds elapsed", "total: {}s"])
+def test_times_that_grow_from_the_first_on_are_since_the_start(tmp_path, form):
+    text = "".join(f"Epoch {n}/5 loss {2 / n:.3f} {form.format(60 * n + 8)}\n" for n in range(1, 6))
+    assert epochs_s(tmp_path, text)[1:] == pytest.approx([60] * 4)
+
+
+@pytest.mark.parametrize(
+    ("end", "seconds"),
+    [
+        ("Training complete in 4m 8s", 62),
+        ("Training time: 31.25 seconds", 7.8125),
+        ("4 epochs completed in 0.1 hours.", 90),
+        ("real\t4m17.040s", 64.26),
+    ],
+)
+def test_a_time_of_the_whole_training_is_spread_over_its_epochs(tmp_path, end, seconds):
+    text = "".join(f"Epoch {n}/4 loss {2 / n:.3f}\n" for n in range(1, 5))
+    assert epochs_s(tmp_path, f"{text}{end}\n") == pytest.approx([seconds] * 4)
+    assert any("spread evenly" in text for text in answer(tmp_path).status.repeats)
+
+
+def test_lines_with_times_that_are_not_read_are_shown(tmp_path):
+    (tmp_path / "run.log").write_text(
+        "".join(f"Epoch {n}/4 loss {2 / n:.3f} {400 + n} samples/s\n" for n in range(1, 5))
+    )
+    assert any("Epoch N/N" in text for text in answer(tmp_path).status.repeats)
+
+
+IMAGENET = "Epoch: [{e}][ {n}/{steps}]\tTime 0.200 ( 0.200)\tLoss {l:.3f}\tAcc@1  70.00 ( 70.00)\n"
+MMENGINE = "2026/05/01 10:00:30 - mmengine - INFO - Epoch(train) [{e}][{n:3d}/{steps}]  time: 0.2000  loss: {l:.3f}\n"
+STEP = "epoch {e} step {n}/{steps} loss {l:.3f} step_time 200.0 ms\n"
+
+
+@pytest.mark.parametrize(("every", "first"), [(20, 1), (50, 1), (70, 1), (50, 50)])
+@pytest.mark.parametrize("line", [IMAGENET, MMENGINE, STEP])
+def test_steps_count_whether_they_are_logged_or_not(tmp_path, line, every, first):
+    """Also those after the last logged step of an epoch; those of an evaluation do not."""
+    text = ""
+    for e in range(4):
+        for n in range(first, 101, every):
+            text += line.format(e=e, n=n, steps=100, l=2 / (e + 1))
+        text += f"Epoch(val) [{e}][20/20]  accuracy/top1: {70 + e}.0  time: 0.3\nval_acc {0.7 + e / 100}\n"
+    assert epochs_s(tmp_path, text)[1:] == pytest.approx([20.0] * 3, rel=0.02)
+
+
+def test_whole_runs_of_logs_with_dates_hold_evaluations(tmp_path):
+    text = ""
+    for e in range(4):
+        for n in range(100, 501, 100):
+            text += f"2026-05-01 10:0{e}:{n // 10:02d} INFO epoch {e} step {n}/500 loss {2 / (e + 1)}\n"
+        text += f"2026-05-01 10:0{e}:58 INFO epoch {e} val_acc {0.8 + e / 100}\n"
     (tmp_path / "run.log").write_text(text)
-    (row,) = answer(tmp_path).configurations
-    assert (row.seconds.value, row.quality.value) == (pytest.approx(12.3), pytest.approx(0.96))
+    grid = build.one_grid([str(tmp_path)], tmp_path)
+    (row,) = build.from_grid(grid, ReportOptions(whole_runs=True)).answer.configurations
+    assert row.seconds.value == pytest.approx(3 * 60 + 48)
 
 
 def test_a_log_that_ends_in_an_exception_is_of_a_failed_run(tmp_path):
