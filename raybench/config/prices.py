@@ -84,8 +84,8 @@ class PriceList:
             problem(1, column, f"unknown column; {nearest(column, COLUMNS)}")
         if not problems and not ({*NAMES} & {*head} and "price_per_hour" in head):
             problem(1, "", "needs the columns device and price_per_hour")
-        # The date and price by device, number of devices of the instance, and terms.
-        rows_by: dict[tuple[str, int, str], tuple[str, Price]] = {}
+        # The date and price by device, terms, and number of devices of the instance.
+        rows_by: dict[tuple[str, str, int], tuple[str, Price]] = {}
         spelled: dict[str, str] = {}
         places: dict[tuple[str, ...], int] = {}
         currency: str | None = None
@@ -119,31 +119,29 @@ class PriceList:
             if wrong:
                 continue
             source = ", ".join(filter(None, (row.get("instance"), row.get("terms"), row.get("source"), date)))
-            key = spelled.setdefault(name.casefold(), name), int(devices), of_terms
+            key = spelled.setdefault(name.casefold(), name), of_terms, int(devices)
             if key not in rows_by or date >= rows_by[key][0]:
                 rows_by[key] = date, Price(price, source or path.name, devices=int(devices))
         if problems:
             raise FileError(problems)
-        if terms and all(of_terms != terms.casefold() for _, _, of_terms in rows_by):
-            listed = dict.fromkeys(of_terms for _, _, of_terms in rows_by if of_terms)
+        by_terms: dict[str, dict[str, list[Price]]] = {"": {}}
+        for (name, of_terms, _), (_, newest) in rows_by.items():
+            by_terms.setdefault(of_terms, {}).setdefault(name, []).append(newest)
+        if terms and terms.casefold() not in by_terms:
+            listed = [of_terms for of_terms in by_terms if of_terms]
             raise UsageError(
                 f"terms: {path} has no row with {terms}; {nearest(terms, listed) if listed else 'none has terms'}"
             )
-        prices: dict[str, list[Price]] = {}
-        for name in spelled.values():
-            of_name = [(key[2], price) for key, (_, price) in rows_by.items() if key[0] == name]
-            chosen = [price for of_terms, price in of_name if terms and of_terms == terms.casefold()]
-            if chosen := chosen or [price for of_terms, price in of_name if not of_terms]:
-                prices[name] = chosen
-        return cls(path, prices, currency or "")
+        chosen = by_terms[""] | by_terms[terms.casefold()]
+        return cls(path, {name: chosen[name] for name in spelled.values() if name in chosen}, currency or "")
 
     def price(self, name: str | None, device: CellDevice, of_grid: Price | None, currency: str) -> Price | None:
         """Return the price of a device by its name in the grid, else its model, else its kind.
 
         If the file has none, it is that of the grid, unless that is in a different currency.
         """
-        for text in (name, device.model, device.kind):
-            if isinstance(text, str) and (listed := self._of(text)):
+        for text in _names(name, device):
+            if listed := self._of(text):
                 is_kind = text == device.kind and not hosted(text)
                 price = min((one.of_all(device) for one in listed), key=lambda one: one.per_hour)
                 return replace(price, origin=Origin.ASSUMED) if is_kind else price
@@ -165,27 +163,18 @@ class PriceList:
             ]
             name = name or next((text for text in compared if self._of(text)), compared[-1] if compared else None)
             devices.append((name, device))
-            of_grid = (
-                None
-                if cell.price_per_hour is None
-                else Price(cell.price_per_hour, cell.price_source, cell.price_origin)
-            )
-            price = self.price(*devices[-1], of_grid, request.currency)
-            per_hour, source, origin = (
-                (price.per_hour, price.source, price.origin) if price else (None, "", Origin.SAID)
-            )
-            cells.append(replace(cell, price_per_hour=per_hour, price_source=source, price_origin=origin))
-        currency = self.currency or request.currency
-        is_used = any(
-            self._of(text) for name, one in devices for text in (name, one.model, one.kind) if isinstance(text, str)
-        )
-        return replace(request, cells=cells, currency=currency), self.unused(devices), is_used
+            per_hour = cell.price_per_hour
+            of_grid = None if per_hour is None else Price(per_hour, cell.price_source, cell.price_origin)
+            price = self.price(name, device, of_grid, request.currency)
+            hourly, source, origin = (price.per_hour, price.source, price.origin) if price else (None, "", Origin.SAID)
+            cells.append(replace(cell, price_per_hour=hourly, price_source=source, price_origin=origin))
+        is_used = any(self._of(text) for named in devices for text in _names(*named))
+        request = replace(request, cells=cells, currency=self.currency or request.currency)
+        return request, self.unused(devices), is_used
 
     def unused(self, devices: Iterable[tuple[str | None, CellDevice]]) -> str:
         """Return a note on the prices that match none of the devices, each with its name; empty if all do."""
-        names_here = [
-            text for name, device in devices for text in (name, device.model, device.kind) if isinstance(text, str)
-        ]
+        names_here = [text for named in devices for text in _names(*named)]
         names = [name for name in self.prices if name.casefold() not in map(str.casefold, names_here)]
         if not names:
             return ""
@@ -196,3 +185,8 @@ class PriceList:
     def _of(self, text: str) -> Sequence[Price]:
         """Return the prices under a name."""
         return next((prices for listed, prices in self.prices.items() if listed.casefold() == text.casefold()), ())
+
+
+def _names(name: str | None, device: CellDevice) -> list[str]:
+    """Return what a file of prices may call a device, the most specific first."""
+    return [text for text in (name, device.model, device.kind) if isinstance(text, str)]
