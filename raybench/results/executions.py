@@ -12,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from raybench.core.code_state import made_with
 from raybench.core.events import now
 from raybench.core.files import write_atomic
 from raybench.core.identity import digest
 from raybench.results.folder import EXECUTIONS, json_object
-from raybench.results.parsing import mapping_in, number_in, text_in
 
 MILLISECONDS = len("2026-11-21T09-00-00-000")  # characters of the time at the beginning of an execution's name
 
@@ -100,12 +101,10 @@ class Execution:
         data = json_object(path.read_bytes()) or {}
         if data.pop("digest", None) != digest(data):
             return None
-        origin, grid, request = text_in(data.get("origin")), text_in(data.get("grid")), data.get("request")
-        rerun, number = data.get("rerun") is True, int(number_in(data.get("number")) or 0)
-        if not isinstance(request, dict):
+        try:
+            return msgspec.convert({**data, "name": path.stem}, cls)
+        except msgspec.ValidationError:
             return None
-        software = mapping_in(data.get("made_with"))
-        return cls(path.stem, origin or "", grid or "", request, rerun, number, software)
 
 
 def in_order(executions: Collection[Execution]) -> list[Execution]:
