@@ -79,7 +79,7 @@ class CellDevice:
     @property
     def node_count(self) -> int:
         """The number of nodes; 1 if it is not known."""
-        return self.nodes if isinstance(self.nodes, int) and self.nodes > 0 else 1
+        return self.nodes or 1
 
     @property
     def devices_per_node(self) -> int:
@@ -89,7 +89,7 @@ class CellDevice:
     @property
     def known_count(self) -> int:
         """The count; 1 if it is not known."""
-        return self.count if isinstance(self.count, int) and self.count > 0 else 1
+        return self.count or 1
 
     @property
     def world_size(self) -> int:

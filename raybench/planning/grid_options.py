@@ -41,8 +41,8 @@ def requested_grid(
     if options.synthetic_data:
         by_option["--synthetic-data" if dashes else "synthetic_data"] = "synthetic_data=true"
     changes = _texts(options.set, lambda value: json.dumps(plain(value), default=str))
-    text = None if isinstance(source, Mapping) else _imported(source, options.folder)
-    if text is not None and not isinstance(source, Mapping):
+    text = None
+    if isinstance(source, Path) and (text := _imported(source, options.folder)) is not None:
         source = source.with_suffix(".yaml")
     spec = load_grid(source, changes, f"{dashes}set", by_option, parts, text)
     spec._prices = PriceList.read(Path(options.prices), options.terms) if options.prices else PriceList()

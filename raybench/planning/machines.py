@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from raybench.core.identity import trial_id
@@ -27,7 +27,7 @@ class RepeatSpread:
     wanted: int
 
     def nodes(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield each trial with its nodes."""
+        """Yield the identity of each trial, and the nodes on which it runs if they are there."""
         width = len(self.places) // self.groups
         numbers: dict[str, int] = {}
         for cell in self.cells:
@@ -74,8 +74,3 @@ def spreads(cells: Sequence[ResolvedCell], repeats: int, wanted: int) -> list[Re
         sets = len({cell.without_version for cell in alike})
         result.append(RepeatSpread(tuple(alike), tuple(places), max(1, min(len(places) // most, sets)), wanted))
     return result
-
-
-def nodes_of_trials(listed: Sequence[RepeatSpread]) -> Mapping[str, tuple[str, ...]]:
-    """Return the nodes on which each trial runs if they are there, by its identity."""
-    return dict(entry for spread in listed for entry in spread.nodes())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from raybench.core.status import TrialStatus
-from raybench.planning.machines import nodes_of_trials
 from raybench.planning.plan import Plan, PlannedTrial, WorkItem
 from raybench.results.history import GridHistory
 from raybench.results.machines import replaced
@@ -32,7 +31,7 @@ def missing_work(plan: Plan, history: GridHistory, retry: Collection[str] = (), 
         return previous.status == TrialStatus.FAILED and bool(previous.started) and previous.target != target
 
     missing = [trial for trial in plan.trials if not trial.cell.skip and is_missing(trial)]
-    nodes = nodes_of_trials(plan.spreads)
+    nodes = dict(entry for spread in plan.spreads for entry in spread.nodes())
     return [WorkItem(trial, 1 + last.get(trial.trial_id, 0), nodes=nodes.get(trial.trial_id, ())) for trial in missing]
 
 

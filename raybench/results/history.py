@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock
@@ -146,13 +146,10 @@ class GridHistory:
             requests = f"{plural(len(self.unreadable), 'request')} of it cannot be read"
             messages += [f"{requests}: prices, baseline, target or metric may not be those that were asked for"]
         if lines := [place for place in self.damaged if place not in self.unreadable]:
-            messages += [f"{plural(len(lines), 'part')} of its results cannot be read and {_is(lines)} left out"]
+            are = "is" if len(lines) == 1 else "are"
+            messages += [f"{plural(len(lines), 'part')} of its results cannot be read and {are} left out"]
         places = ", ".join(self.damaged[:3]) + (", …" if len(self.damaged) > 3 else "")
         return [f"The grid has damaged files: {'; '.join(messages)} ({places})"] if messages else []
-
-
-def _is(parts: Collection[str]) -> str:
-    return "is" if len(parts) == 1 else "are"
 
 
 def _paths(folders: Iterable[Path], kind: str) -> list[Path]:

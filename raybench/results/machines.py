@@ -36,15 +36,14 @@ def as_requested(history: GridHistory, request: GridRequest | None) -> tuple[lis
     those that were requested when the attempt ran.
     """
     left_out = replaced(history) if request and request.rule else ()
-    counted = {key: attempt for key, attempt in history.attempts.items() if key not in left_out}
-    begun = {attempt.trial for attempt in counted.values() if attempt.started}
+    attempts = [attempt for key, attempt in history.attempts.items() if key not in left_out]
+    begun = {attempt.trial for attempt in attempts if attempt.started}
     # An attempt that was lost before its process began names no machine; the trial's other attempts count.
-    present = {key: run for key, run in counted.items() if run.started or run.trial not in begun}
-    attempts = list(present.values())
+    attempts = [attempt for attempt in attempts if attempt.started or attempt.trial not in begun]
     own_trials = {attempt.trial for attempt in attempts}
     if len({attempt.origin for attempt in attempts}) > 1:
         requested = {cell.cell_id: cell.repeats for cell in request.cells} if request else {}
-        attempts = list(_as_further_repeats(present, requested).values())
+        attempts = _as_further_repeats(attempts, requested)
     if request is None:
         return attempts, None
     request = unite(request, ())
@@ -64,13 +63,13 @@ def _with_warmup(attempt: Run, warmup_epochs: int | None) -> Run:
     return replace(attempt, cell=replace(attempt.cell, warmup_epochs=warmup_epochs))
 
 
-def _as_further_repeats(attempts: Mapping[Key, Run], repeats: Mapping[str, int]) -> dict[Key, Run]:
+def _as_further_repeats(attempts: Iterable[Run], repeats: Mapping[str, int]) -> list[Run]:
     """Count a repeat that several machines ran as that many repeats of the cell.
 
     Of two attempts at a trial for one results folder or on one machine, the later one replaces the earlier one.
     """
     by_trial: dict[str, list[Run]] = {}
-    for attempt in attempts.values():
+    for attempt in attempts:
         by_trial.setdefault(attempt.trial, []).append(attempt)
     next_repeat = dict(repeats)
     for same_trial in by_trial.values():
@@ -84,7 +83,7 @@ def _as_further_repeats(attempts: Mapping[Key, Run], repeats: Mapping[str, int])
         for machine in further_machines:
             renamed += [replace(attempt, trial=trial_id(cell, next_repeat[cell])) for attempt in machine]
             next_repeat[cell] += 1
-    return {attempt.key: attempt for attempt in renamed}
+    return renamed
 
 
 def _by_machine(attempts: Iterable[Run]) -> list[list[Run]]:
