@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from raybench.config.command import GridCommand
-from raybench.config.error_messages import SHOWN, cut, device_alias, flow
+from raybench.config.error_messages import SHOWN, device_alias, excerpt, flow
 from raybench.config.grid import GridSpec
 from raybench.config.parameters import GridFault
 from raybench.config.yaml_document import KeyPath
@@ -35,7 +35,7 @@ def contradictions(spec: GridSpec) -> Iterator[GridFault]:
         for key, count in Counter(keys).items():
             if count > 1 and values != "available":
                 index = keys.index(key, keys.index(key) + 1)
-                yield ("axes", name, index), f"{cut(flow(values[index]))} is on the axis twice; remove one"
+                yield ("axes", name, index), f"{excerpt(flow(values[index]))} is on the axis twice; remove one"
     yield from _devices(spec)
     yield from _rules(spec)
     yield from _size(spec)
@@ -85,7 +85,7 @@ def _devices(spec: GridSpec) -> Iterator[GridFault]:
     for path, name in unknown.items():
         near = close(name, spec.devices) or ("" if device_alias(name) else close(name.lower(), KINDS))
         declare = f"declare it, such as `devices: {{gpu: {{kind: cuda}}}}`, or use one of {', '.join(KINDS)}"
-        yield path, f"unknown device {cut(repr(name))}; {near or declare}"
+        yield path, f"unknown device {excerpt(repr(name))}; {near or declare}"
     if spec.devices and not unknown and not spec.devices.keys() & named.values():
         names = ", ".join(map(flow, spec.devices))
         yield (
@@ -118,4 +118,4 @@ def _not_on(
                 if repr(value) not in keys[name]:
                     listed = ", ".join(map(flow, axes[name][:SHOWN])) + (", …" if len(axes[name]) > SHOWN else "")
                     at = (*path, name, index) if len(values) > 1 else (*path, name)
-                    yield at, f"{cut(flow(value))} is not on the axis {name}; its values are {listed}"
+                    yield at, f"{excerpt(flow(value))} is not on the axis {name}; its values are {listed}"

@@ -13,6 +13,7 @@ from raybench.config.command import GridCommand
 from raybench.config.grid import CellSettings, DeviceProfile, GridBudget, GridSpec, GridTarget, Override, Repeats
 from raybench.config.yaml_document import KeyPath
 from raybench.core.settings import SETTINGS
+from raybench.core.text import cut
 from raybench.devices import KINDS
 from raybench.errors import close
 
@@ -66,14 +67,13 @@ def flow(value: Any) -> str:
         case list():
             return "[" + ", ".join(map(flow, value[:SHOWN])) + (", …]" if len(value) > SHOWN else "]")
         case str():
-            return cut(value if value.isprintable() else repr(value))
+            return excerpt(value if value.isprintable() else repr(value))
     return repr(value)
 
 
-def cut(text: str) -> str:
+def excerpt(text: str) -> str:
     """At most 60 characters of a text, without the credentials of a URI."""
-    text = re.sub(r"://[^\s'\"]*@", "://…@", text)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return cut(re.sub(r"://[^\s'\"]*@", "://…@", text), 60)
 
 
 def path_of(loc: tuple[str | int, ...], data: Any, missing: bool) -> KeyPath:
@@ -126,7 +126,7 @@ def _as_axis(path: KeyPath, value: Any) -> str:
 def _described(value: Any) -> str:
     """The value in the file, as text that the user can find there."""
     kinds: dict[type, str] = {str: "the text ", dict: "the map ", list: "the list "}
-    return kinds.get(type(value), "") + cut(repr(value) if isinstance(value, str) else flow(value))
+    return kinds.get(type(value), "") + excerpt(repr(value) if isinstance(value, str) else flow(value))
 
 
 def device_alias(name: str) -> str | None:
@@ -141,7 +141,7 @@ def _unknown_choice(choices: list[str], value: Any) -> str:
     lowered = value.lower()
     choice = lowered if lowered in choices else device_alias(lowered)
     hint = f"did you mean {choice}?" if choice in choices else close(lowered, choices)
-    return f"{cut(repr(value))} is not one of {listed}" + (f"; {hint}" if hint else "")
+    return f"{excerpt(repr(value))} is not one of {listed}" + (f"; {hint}" if hint else "")
 
 
 def _unknown_key(path: KeyPath) -> str:

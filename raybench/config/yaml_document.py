@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from raybench.core.text import cut
 from raybench.errors import GridFileError, Problem
 
 KeyPath = tuple[str | int, ...]
@@ -84,12 +85,8 @@ class Document:
 
 def dotted(path: KeyPath) -> str:
     """A path as people write it: `exclude[0].device`; a long or unprintable key is shortened or escaped."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{_printable(step)}" for step in path)[1:]
-
-
-def _printable(key: str) -> str:
-    text = key if key.isprintable() else repr(key)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    keys = (step if isinstance(step, int) or step.isprintable() else repr(step) for step in path)
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{cut(key, 60)}" for key in keys)[1:]
 
 
 def read_yaml(text: str, file: str) -> Document:

@@ -36,6 +36,11 @@ def printable_json(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def cut(text: str, most: int = 40) -> str:
+    """A text or, if it is longer than this number of characters, its beginning."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def join_words(words: Sequence[str], conjunction: str = "and") -> str:
     """Join words into a list: "a", "a and b", "a, b and c"."""
     return f" {conjunction} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
@@ -50,7 +55,7 @@ def error_line(error: Mapping[str, Any], longest: int | None = None) -> str:
     """An error in one line: type, first line of the message, place: `KeyError: 'x' (train.py:12, rank 1)`."""
     lines = str(error.get("message") or "").strip().splitlines()
     line = ": ".join(str(part) for part in (error.get("type"), *lines[:1]) if part)
-    line = line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
+    line = line if longest is None else cut(line, longest)
     rank = f"rank {error.get('rank')}"
     places = [*filter(None, [error.get("where")]), *([rank] if "rank" in error and rank not in line else [])]
     return f"{line} ({', '.join(places)})" if places else line

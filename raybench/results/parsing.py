@@ -37,11 +37,6 @@ def cell_in(text: bytes | str) -> Cell:
         return UNKNOWN_CELL
 
 
-def text_in(value: Any) -> str | None:
-    """A text, or None."""
-    return value if isinstance(value, str) else None
-
-
 def number_in(value: Any) -> float | None:
     """A finite number of which a float can hold the square, or None."""
     if isinstance(value, float):

@@ -42,7 +42,7 @@ from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column, 
 from raybench.results.epoch import QUANTITIES, UNITS, Combine, Epoch, Quantity, is_steady
 from raybench.results.epochs import Epochs
 from raybench.results.output_clock import OutputClock
-from raybench.results.parsing import mapping_in, number_in, text_in
+from raybench.results.parsing import mapping_in, number_in
 from raybench.results.utilization import Roofline, Utilization, roofline_of, utilization_of, waiting_share
 
 Key = tuple[str, int]  # key of a run: its trial's id and the number of the attempt, from 1
@@ -378,7 +378,7 @@ class Run:
     @cached_property
     def span(self) -> tuple[float | None, float | None]:
         """Its start and its end in seconds since 1970; None if not known."""
-        return _moment(self.started), _moment(self.ended)
+        return moment(self.started), moment(self.ended)
 
     # Its times
 
@@ -590,7 +590,7 @@ class Run:
     def unmetered(self) -> list[str]:
         """The reasons why some energy was not measurable; empty if it was not monitored."""
         reasons = self.energy.get("missing")
-        return list(filter(text_in, reasons)) if isinstance(reasons, list) else []
+        return [text for text in reasons if isinstance(text, str)] if isinstance(reasons, list) else []
 
     findings: str | None = stored(TEXT, "codes of its cautions and notes, separated by commas")
     decay_result = text("result of the weight-decay check", "decay_check.says", name="decay_check")
@@ -711,7 +711,8 @@ def _shared(epochs: Epochs, seconds: list[float]) -> list[float]:
 
 
 @lru_cache(2**16)
-def _moment(text: str | None) -> float | None:
+def moment(text: str | None) -> float | None:
+    """Return a time in seconds since 1970; None if it is not known."""
     try:
         return datetime.fromisoformat(text or "").timestamp()
     except (ValueError, OverflowError):

@@ -38,12 +38,12 @@ from typing import Any
 
 from raybench.core.settings import PARAM, SETTINGS
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words
+from raybench.core.text import cut, join_words
 from raybench.errors import Problem, close, nearest
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO
 from raybench.results.epoch import UNITS
 from raybench.results.parsing import LARGEST, LARGEST_FLOAT
-from raybench.sources.rows import KNOWN, TIMES, Table, cut, not_fraction
+from raybench.sources.rows import KNOWN, TIMES, Table, not_fraction
 
 SIGNED = {"target_at_least", "target_at_most", "seed"}  # columns that may be negative, besides metrics
 

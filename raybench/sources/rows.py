@@ -12,6 +12,7 @@ from raybench.core.identity import digest, trial_id
 from raybench.core.job import MOST_FRACTION
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
+from raybench.core.text import cut
 from raybench.errors import FileError, Problem, close
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
@@ -279,8 +280,3 @@ def part_taken(metric: str, text: str, metrics: Collection[str]) -> list[str]:
     part, _, name = metric.partition("/")
     is_said = part != "train" or "train" in text.lower() or name.endswith("loss") or f"val/{name}" in metrics
     return [] if is_said else [f"The {name} was taken for that on training data; name it val_{name} if it is not"]
-
-
-def cut(text: str, most: int = 40) -> str:
-    """Return a text, or its beginning."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -17,13 +17,14 @@ from typing import Any
 
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
+from raybench.core.text import cut
 from raybench.errors import FileError, Problem
 from raybench.output.metrics import slots_in
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import OF_A_TABLE, TRIALS
 from raybench.sources.epochs_csv import CsvTable, alias, as_parameters, is_of_others, value_of
-from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, NoLog, Table, cut, is_of_trial, part_taken
+from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, NoLog, Table, is_of_trial, part_taken
 
 _SECONDS = {
     **dict.fromkeys(("ms", "msec", "milliseconds"), 1e-3),

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from raybench.core.labels import configuration_label
@@ -14,7 +13,7 @@ from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.results.epoch_table import EPOCHS, epoch_columns
 from raybench.results.folder import REPORT
-from raybench.results.run_table import TRIALS, Run
+from raybench.results.run_table import TRIALS, Run, moment
 
 if TYPE_CHECKING:
     from raybench.analysis.answer import Answer
@@ -165,12 +164,7 @@ def mlflow_status(status: str) -> str:
 
 def milliseconds(*times: str | None) -> int | None:
     """The first valid time, in milliseconds since 1970; None if there is none."""
-    for text in times:
-        try:
-            return round(datetime.fromisoformat(text or "").timestamp() * 1000)
-        except (ValueError, OverflowError):
-            continue
-    return None
+    return next((round(seconds * 1000) for seconds in map(moment, times) if seconds is not None), None)
 
 
 def _name(name: str) -> str:
