@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import resource
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -77,8 +78,6 @@ def limit(bytes_: int) -> None:
     process, while a refused allocation is an error at the line that asked. The limit is soft, for `remove_limit`.
     """
     if bytes_ and sys.platform == "linux":
-        import resource
-
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         soft = bytes_ if hard == resource.RLIM_INFINITY else min(bytes_, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
@@ -88,8 +87,6 @@ def limit_applies(bytes_: int) -> bool:
     """Return whether the requested limit, if any, is in force in this process."""
     if not bytes_ or sys.platform != "linux":
         return not bytes_
-    import resource
-
     soft = resource.getrlimit(resource.RLIMIT_DATA)[0]
     return soft != resource.RLIM_INFINITY and soft <= bytes_
 
@@ -97,8 +94,6 @@ def limit_applies(bytes_: int) -> bool:
 def remove_limit() -> None:
     """Remove the limit, because reporting an out-of-memory error needs memory."""
     if sys.platform == "linux":
-        import resource
-
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 

@@ -16,6 +16,7 @@ from pathlib import Path
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 STATE, PARENT, GROUP, SESSION, STARTED = 0, 1, 2, 3, 19  # fields of a process
 TICKS = slice(11, 15)  # its processor time
+END_WITHIN_S = 5.0  # after this, processes that the kernel cannot end yet are left
 
 
 def die_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
@@ -81,14 +82,9 @@ def daemons() -> list[str]:
     ]
 
 
-def end_children(spare: Collection[int] = (), seconds: float = 5.0) -> None:
-    """Kill every child and adopted descendant, and wait until they have ended.
-
-    Args:
-        spare: processes that are left running.
-        seconds: the time limit, after which processes that the kernel cannot end yet are left.
-    """
-    deadline = time.monotonic() + seconds
+def end_children(spare: Collection[int] = ()) -> None:
+    """Kill every child and adopted descendant but those to spare, and wait until they have ended."""
+    deadline = time.monotonic() + END_WITHIN_S
     while time.monotonic() < deadline:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:

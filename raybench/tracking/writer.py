@@ -52,9 +52,8 @@ class MlflowWriter:
         history: GridHistory,
         warn: Callable[[str], None] = log.warning,
         tell: Callable[[str], None] | None = None,
-        interval_s: float = INTERVAL_S,
     ) -> None:
-        self._store, self._history, self._interval_s = store, history, interval_s
+        self._store, self._history = store, history
         self._warn, self._tell = warn, tell or warn
         self._pending: dict[Key, None] = {}  # attempts to be written; a dict keeps their order
         self._result: Result | None = None
@@ -68,12 +67,12 @@ class MlflowWriter:
         self._thread = Thread(target=self._work, name="raybench-mlflow", daemon=True)
         self._thread.start()
 
-    def wait_open(self, timeout: float = PATIENCE_S) -> bool:
+    def wait_open(self) -> bool:
         """Wait until the store is open or has failed, and return whether it is open; call it before a trial is timed.
 
         Loading MLflow and creating a new database take seconds of a core.
         """
-        self._opened.wait(timeout)
+        self._opened.wait(PATIENCE_S)
         return self._runs is not None
 
     def put(self, event: Event) -> None:
@@ -111,7 +110,7 @@ class MlflowWriter:
     def _work(self) -> None:
         self._try(self._open)
         self._opened.set()
-        while not self._closing.wait(self._interval_s):
+        while not self._closing.wait(INTERVAL_S):
             if self._pending:
                 self._try(self._pass)
         last = self._failures + LAST_TRIES
@@ -131,7 +130,7 @@ class MlflowWriter:
     def _pass(self) -> None:
         """Write pending attempts; one that fails is moved to the end."""
         runs = self._open()
-        deadline = self._give_up if self._closing.is_set() else time.monotonic() + self._interval_s * MAX_DUTY
+        deadline = self._give_up if self._closing.is_set() else time.monotonic() + INTERVAL_S * MAX_DUTY
         for key in list(self._pending):
             del self._pending[key]  # first, as a further event may come at any time
             try:
