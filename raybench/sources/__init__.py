@@ -81,14 +81,14 @@ def load_grids(
     with ExitStack() as stack:
         for place in sources:
             try:
-                if user_path(place).suffix.lower() == ".csv" and user_path(place).is_file():
-                    table_runs += read_csv(user_path(place)).load(repeats)
-                    continue
-                if not has_results(user_path(place)) and not grids_in(user_path(place)) and _is_log(user_path(place)):
-                    table_runs += load_logs(user_path(place), axes, repeats)
-                    continue
-                for folder in _folders(place, grid, stack):
-                    folders.setdefault(folder.resolve().name, []).append(folder)
+                path = user_path(place)
+                if path.suffix.lower() == ".csv" and path.is_file():
+                    table_runs += read_csv(path).load(repeats)
+                elif not has_results(path) and not grids_in(path) and _is_log(path):
+                    table_runs += load_logs(path, axes, repeats)
+                else:
+                    for folder in _folders(place, grid, stack):
+                        folders.setdefault(folder.resolve().name, []).append(folder)
             except OSError as error:
                 raise UsageError(f"{redact(place)}: cannot be read: {error.strerror or error}") from None
         grids = _by_grid(table_runs) + [of_history(name, GridHistory.read(*parts)) for name, parts in folders.items()]

@@ -159,7 +159,7 @@ def _said(log: Table, name: str, axes: Mapping[str, str]) -> dict[str, str | flo
 def _differences(logs: Sequence[Table], names: Sequence[str]) -> list[dict[str, str | float]]:
     """Return what differs between the names of files and, if nothing does, between the settings that they print."""
     values: list[dict[str, str | float]] = [{} for _ in logs]
-    if all(log.has("device") for log in logs):
+    if all("device" in {**log.values, **log.columns} for log in logs):
         return values
     settings = {name for log in logs for name in log.values if name.startswith(PARAM)}
     if any(len({str(log.values.get(name)) for log in logs}) > 1 for name in settings):

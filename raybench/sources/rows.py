@@ -98,10 +98,6 @@ class Table:
         """The column for the time of an epoch; empty if there is none."""
         return next((name for name in TIMES if name in self.names), "")
 
-    def has(self, name: str) -> bool:
-        """Return whether it has a column."""
-        return name in self.values or name in self.columns
-
     def problem(self, line: int, name: str, message: str) -> None:
         """Add a problem in a column of a line."""
         column = self.names.index(name) + 1 if name in self.names else 1
