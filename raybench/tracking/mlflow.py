@@ -23,12 +23,13 @@ from uuid import uuid4
 
 from filelock import FileLock
 
+from raybench.core.events import events_file
 from raybench.core.files import write_atomic
 from raybench.errors import UsageError, nearest
 from raybench.results.executions import Execution
-from raybench.results.folder import ATTEMPTS, EXECUTIONS, REPORT
+from raybench.results.folder import ATTEMPTS, EXECUTIONS, REPORT, attempt_folder
 from raybench.results.history import GridHistory
-from raybench.results.run_table import Key, Run
+from raybench.results.run_table import Key
 from raybench.tracking import mapping as p
 from raybench.tracking.store import Store, StoreError, is_server, redacted_errors
 
@@ -93,8 +94,8 @@ class Runs:
         StoreError: the store cannot be reached or used; every method raises it too.
     """
 
-    def __init__(self, store: Store, grid: str) -> None:
-        self._store, self._grid = store, grid
+    def __init__(self, store: Store, history: GridHistory) -> None:
+        self._store, self._history, self._grid = store, history, history.folder.name
         self._runs: dict[str, StoredRun] = {}  # by the UUID of their attempts
         self._executions: dict[str, StoredRun] = {}  # by their names
         self._cells: dict[str, str] = {}  # the cell of each name of a configuration
@@ -146,20 +147,19 @@ class Runs:
             if p.CONFIGURATION in tags:
                 self._cells.setdefault(tags[p.CONFIGURATION], tags.get(p.TRIAL, "").rpartition("-r")[0])
 
-    def missing(self, history: GridHistory) -> list[Key]:
-        """Return the attempts of a grid whose runs are missing or have not ended."""
+    def missing(self) -> list[Key]:
+        """Return the attempts whose runs are missing or have not ended."""
         ended = {run for run, state in self._runs.items() if state.ended}
-        return [key for key, attempt in list(history.attempts.items()) if attempt.run not in ended]
+        return [key for key, attempt in list(self._history.attempts.items()) if attempt.run not in ended]
 
-    def write(self, attempt: Run, file: Path | None = None, axes: Mapping[str, Any] | None = None) -> None:
+    def write(self, key: Key) -> None:
         """Bring an attempt's run up to date, with the file of its events when it has ended.
 
         Only what is missing is written; a run with a final status is left as it is.
-
-        Args:
-            axes: its values on the axes that vary.
         """
-        axes = axes or {}
+        attempt = self._history.snapshot(key)
+        varied = (execution.varied for execution in reversed(self._history.executions))
+        axes = next((values[attempt.cell_id] for values in varied if attempt.cell_id in values), {})
         run = self._runs.get(str(attempt.run))
         with redacted_errors(self._store):
             tags = p.tags(attempt, self._grid)
@@ -188,13 +188,14 @@ class Runs:
             run.epochs |= times.keys()
             run.described = bool(attempt.cell)
             if attempt.status is not None:
-                if file and file.is_file() and not file.is_symlink():
+                file = events_file(attempt_folder(self._history.folder, attempt.trial, attempt.run))
+                if file.is_file() and not file.is_symlink():
                     self._client.log_artifact(run.run_id, str(file))
                 # With a clock that was set back in between, a run would end before it starts.
                 self._client.set_terminated(run.run_id, p.mlflow_status(attempt.status), max(ended, started or 0))
                 run.ended = True
 
-    def _write_execution(self, execution: Execution, file: Path, result: p.Result | None) -> None:
+    def _write_execution(self, execution: Execution, result: p.Result | None) -> None:
         """Write the file of an execution and its result to its run, which is created if missing; it needs no end."""
         with redacted_errors(self._store):
             run = self._executions.get(execution.name)
@@ -203,7 +204,7 @@ class Runs:
                 run = StoredRun(self._create_run(f"grid {self._grid}", None, tags))
                 self._executions[execution.name] = run
             if not run.ended:
-                self._client.log_artifact(run.run_id, str(file))
+                self._client.log_artifact(run.run_id, str(execution.path(self._history.folder)))
             if result:
                 now = round(time.time() * 1000)
                 metrics = [entities.Metric(name, value, now, 0) for name, value in result.metrics.items()]
@@ -213,16 +214,16 @@ class Runs:
                 self._client.set_terminated(run.run_id, "FINISHED")
                 run.ended = True
 
-    def write_executions(self, history: GridHistory, result: p.Result | None = None) -> None:
-        """Write the requests of a grid's executions that have no ended run, and the result to the last one's run.
+    def write_executions(self, result: p.Result | None) -> None:
+        """Write the requests of executions that have no ended run, and the result, if there is one, to the last one's.
 
         Then all are listed again, which deletes the runs that a request has made since the first listing, after it was
         given up and repeated.
         """
-        for execution in history.executions:
-            of_last = result if execution is history.executions[-1] else None
+        for execution in self._history.executions:
+            of_last = result if execution is self._history.executions[-1] else None
             if of_last or not (run := self._executions.get(execution.name)) or not run.ended:
-                self._write_execution(execution, execution.path(history.folder), of_last)
+                self._write_execution(execution, of_last)
         with redacted_errors(self._store):
             self._list()
 

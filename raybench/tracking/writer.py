@@ -16,9 +16,8 @@ from threading import Event as Flag
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from raybench.core.events import Event, events_file
+from raybench.core.events import Event
 from raybench.core.secret_masking import HIDDEN
-from raybench.results.folder import attempt_folder
 from raybench.results.history import GridHistory
 from raybench.results.run_table import Key
 from raybench.tracking.store import Store, StoreError, as_argument, redacted_errors
@@ -123,7 +122,7 @@ class MlflowWriter:
         """Open the store and list its runs; add the attempts that earlier commands have not written."""
         if self._runs is None:
             runs = open_runs(self._store, self._history)
-            self._pending |= dict.fromkeys(runs.missing(self._history))
+            self._pending |= dict.fromkeys(runs.missing())
             self._runs = runs
         return self._runs
 
@@ -134,14 +133,14 @@ class MlflowWriter:
         for key in list(self._pending):
             del self._pending[key]  # first, as a further event may come at any time
             try:
-                write(runs, self._history, key)
+                runs.write(key)
             except StoreError:
                 self._pending[key] = None
                 raise
             if time.monotonic() >= deadline:
                 return
         if self._closing.is_set():
-            runs.write_executions(self._history, self._result)
+            runs.write_executions(self._result)
             self._is_complete = True
 
     def _try(self, action: Callable[[], object]) -> None:
@@ -160,15 +159,7 @@ def open_runs(store: Store, history: GridHistory) -> Runs:
     """Load MLflow, which takes seconds, and open the runs of a grid."""
     with redacted_errors(store):
         from raybench.tracking.mlflow import Runs
-    return Runs(store, history.folder.name)
-
-
-def write(runs: Runs, history: GridHistory, key: Key) -> None:
-    """Bring the run of an attempt up to date, at its end with its file."""
-    attempt = history.snapshot(key)
-    cell, varied = attempt.cell_id, (execution.varied for execution in reversed(history.executions))
-    axes = next((values[cell] for values in varied if cell in values), {})
-    runs.write(attempt, events_file(attempt_folder(history.folder, attempt.trial, attempt.run)), axes)
+    return Runs(store, history)
 
 
 def remedy(store: Store, folder: Path) -> str:
@@ -182,10 +173,10 @@ def remedy(store: Store, folder: Path) -> str:
 def fill(store: Store, history: GridHistory, result: Result | None = None) -> int:
     """Write everything of a grid that a store lacks, and return the number of runs that were incomplete."""
     runs = open_runs(store, history)
-    todo = runs.missing(history)
+    todo = runs.missing()
     for key in todo:
-        write(runs, history, key)
-    runs.write_executions(history, result)
+        runs.write(key)
+    runs.write_executions(result)
     _mark_complete(history.folder)
     return len(todo)
 

@@ -192,18 +192,18 @@ def test_store_gives_back_the_files(own_store, grid):
 
 
 def test_deleted_experiment_is_one_message(own_store, grid):
-    Runs(own_store, grid.name)
+    Runs(own_store, GridHistory(grid))
     client = MlflowClient(own_store.uri)
     client.delete_experiment(client.get_experiment_by_name(grid.name).experiment_id)
     with pytest.raises(StoreError, match="was deleted in MLflow; restore it with"):
-        Runs(own_store, grid.name)
+        Runs(own_store, GridHistory(grid))
 
 
 def test_command_waits_while_another_creates_the_database(tmp_path, migrated_database):
     store = resolve(tmp_path, f"sqlite:///{tmp_path}/mlflow.db")
     with ThreadPoolExecutor() as pool:
         with FileLock(tmp_path / "mlflow.db.lock"):
-            opened = pool.submit(Runs, store, "shared")
+            opened = pool.submit(Runs, store, GridHistory(tmp_path / "shared"))
             with pytest.raises(TimeoutError):
                 opened.result(timeout=1)
             shutil.copy(migrated_database, tmp_path / "mlflow.db")
