@@ -298,7 +298,6 @@ class Session:
         self._history.executions.append(execution)
 
     def _job(self, assignment: ScheduledTrial, check: Check | None) -> Job:
-        """Make the job of a trial, or of a check before it."""
         if self._page_is_due:
             self._write_live_page()
         if self._writer and is_timed(check):
@@ -337,11 +336,7 @@ class Session:
             raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
     def _check_folder(self) -> None:
-        """Check that the results are where they were: what is written to a new folder of that name is not all of them.
-
-        Raises:
-            ResultsError: they are not.
-        """
+        """Check that the results are where they were: a new folder of that name would not get all of them."""
         if self._execution and not self._execution.path(self._folder).is_file():
             raise ResultsError(f"{self._folder}: removed, moved or replaced while the grid ran. {INCOMPLETE}")
 

@@ -63,11 +63,7 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
 
 
 def _locked_folder(folder: Path) -> int:
-    """Lock the folder itself, too, as the file may be deleted meanwhile; return its descriptor.
-
-    Raises:
-        BlockingIOError: another driver holds it.
-    """
+    """Lock the folder itself, too, as the file may be deleted meanwhile; return its descriptor."""
     directory = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -248,7 +248,6 @@ class Table:
     def _repeat(
         self, trial: _Trial, numbers_taken: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]
     ) -> int:
-        """Return the repeat number of a trial in its cell."""
         host = trial.values.get("host")
         entry = self.path, trial.values["trial"], self.lines[min(trial.rows)], host
         repeat, free = trial.values.get("repeat"), max(numbers_taken, default=-1) + 1
