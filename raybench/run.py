@@ -32,10 +32,8 @@ class Outcome:
 
     Attributes:
         latest: the attempt that counts for each planned trial that has attempts (`raybench.results.run_table.latest`).
-        report: the report of these results.
         ran: number of attempts that ended during this execution, without those that were killed.
         ended: last status of each trial that ended during this execution.
-        history: attempts of the grid.
         store: the MLflow store, if there is one.
         warnings: messages for the user that are not results.
     """

@@ -20,7 +20,6 @@ class ResourceRequest:
 
     Attributes:
         count: number of accelerators on each node.
-        nodes: number of nodes.
         cpus: 0 means all cores for a CPU trial, else the share of the node's cores of as many accelerators.
         environment: its key (`environments.interpreter`).
         resources: Ray's custom resources.

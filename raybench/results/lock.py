@@ -28,7 +28,6 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
     The system releases the lock when its holder ends, also if it is killed.
 
     Args:
-        results: the folder.
         purpose: what runs on it, for the message to a second driver.
 
     Raises:
