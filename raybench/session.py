@@ -144,9 +144,8 @@ class Session:
         self._folder, self._options, self._executor, self._view = history.folder, options, executor, view
         self._limits = limits
         self._spending = Spending(plan, options.spend, options.within)
-        self._wait_s = (
-            None if options.wait_for_quiet is None else seconds_of(options.wait_for_quiet, "--wait-for-quiet")
-        )
+        wait = options.wait_for_quiet
+        self._wait_s = None if wait is None else seconds_of(wait, "--wait-for-quiet")
         with writing(self._folder):
             self._origin = results_id(options.folder.absolute())
         self._checks = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))
