@@ -32,10 +32,8 @@ class Outcome:
 
     Attributes:
         latest: the attempt that counts for each planned trial that has attempts (`raybench.results.run_table.latest`).
-        report: the report of these results.
         ran: number of attempts that ended during this execution, without those that were killed.
         ended: last status of each trial that ended during this execution.
-        history: attempts of the grid.
         store: the MLflow store, if there is one.
         warnings: messages for the user that are not results.
     """
@@ -89,40 +87,35 @@ def run_grid(
         ExecutionError: the executor cannot run the trials on the machines.
         ResultsError: the results folder can no longer be written.
     """
+    view, options = view or ProgressListener(), options or GridOptions()
     with closing(executor):
-        return _run(spec, executor, view or ProgressListener(), options or GridOptions(), limits)
-
-
-def _run(
-    spec: GridSpec, executor: Executor, view: ProgressListener, options: GridOptions, limits: Limits | None
-) -> Outcome:
-    store = None
-    if options.tracking not in (None, NO_STORE):
-        store = resolve(options.folder, options.tracking, spec.tracking_uri)
-    root = datasets.data_root()
-    folder = grid_folder(options.folder, spec.name)
-    if not folder.exists():  # otherwise there may be nothing to run
-        executor.prepare()
-    nodes = executor.nodes(spec.environments)
-    plan = make_plan(spec, nodes, root)
-    if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
-        plan = make_plan(spec, nodes, root)  # now with the digest of the data
-    with locked(options.folder, f"the grid {spec.name}"):
-        history = GridHistory.read(folder)
-        with writing(folder):
-            history.close_lost()
-        session = Session(plan, root, store, history, options, executor, view, limits)
-        session.run(missing_work(plan, history, options.retry, options.rerun))
-        counted = latest(as_requested(history, session.request)[0])
-        planned = [trial.trial_id for trial in plan.trials]
-        return Outcome(
-            plan=plan,
-            latest={trial: counted[trial] for trial in planned if trial in counted},
-            report=session.report(),
-            ran=session.ran,
-            ended=session.ended,
-            history=history,
-            store=store,
-            interrupted=session.interrupted,
-            warnings=tuple(session.warnings),
-        )
+        store = None
+        if options.tracking not in (None, NO_STORE):
+            store = resolve(options.folder, options.tracking, spec.tracking_uri)
+        root = datasets.data_root()
+        folder = grid_folder(options.folder, spec.name)
+        if not folder.exists():  # otherwise there may be nothing to run
+            executor.prepare()
+        nodes = executor.nodes(spec.environments)
+        plan = make_plan(spec, nodes, root)
+        if any(cell.fit for cell in plan.cells) and datasets.ensure(plan.workload.dataset, root, view.fetch):
+            plan = make_plan(spec, nodes, root)  # now with the digest of the data
+        with locked(options.folder, f"the grid {spec.name}"):
+            history = GridHistory.read(folder)
+            with writing(folder):
+                history.close_lost()
+            session = Session(plan, root, store, history, options, executor, view, limits)
+            session.run(missing_work(plan, history, options.retry, options.rerun))
+            counted = latest(as_requested(history, session.request)[0])
+            planned = [trial.trial_id for trial in plan.trials]
+            return Outcome(
+                plan=plan,
+                latest={trial: counted[trial] for trial in planned if trial in counted},
+                report=session.report(),
+                ran=session.ran,
+                ended=session.ended,
+                history=history,
+                store=store,
+                interrupted=session.interrupted,
+                warnings=tuple(session.warnings),
+            )

@@ -144,9 +144,8 @@ class Session:
         self._folder, self._options, self._executor, self._view = history.folder, options, executor, view
         self._limits = limits
         self._spending = Spending(plan, options.spend, options.within)
-        self._wait_s = (
-            None if options.wait_for_quiet is None else seconds_of(options.wait_for_quiet, "--wait-for-quiet")
-        )
+        wait = options.wait_for_quiet
+        self._wait_s = None if wait is None else seconds_of(wait, "--wait-for-quiet")
         with writing(self._folder):
             self._origin = results_id(options.folder.absolute())
         self._checks = PretrialChecks(*(() if options.rerun else (history.checks, history.attempts.values())))
@@ -298,7 +297,6 @@ class Session:
         self._history.executions.append(execution)
 
     def _job(self, assignment: ScheduledTrial, check: Check | None) -> Job:
-        """Make the job of a trial, or of a check before it."""
         if self._page_is_due:
             self._write_live_page()
         if self._writer and is_timed(check):
@@ -337,11 +335,7 @@ class Session:
             raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
     def _check_folder(self) -> None:
-        """Check that the results are where they were: what is written to a new folder of that name is not all of them.
-
-        Raises:
-            ResultsError: they are not.
-        """
+        """Check that the results are where they were: a new folder of that name would not get all of them."""
         if self._execution and not self._execution.path(self._folder).is_file():
             raise ResultsError(f"{self._folder}: removed, moved or replaced while the grid ran. {INCOMPLETE}")
 

@@ -9,6 +9,7 @@ import click
 
 from raybench.cli import options as opt
 from raybench.core.options import GridOptions
+from raybench.core.repeats import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +104,6 @@ def noise_lines(floor: NoiseFloor) -> Iterator[str]:
 
 def shown_text(floor: NoiseFloor, repeats: int) -> str:
     """Return the smallest differences that a number of repeats shows: `a change of 2.1% or 0.0009 bpb`."""
-    from raybench.core.repeats import percent
     from raybench.reporting.words.quality import metric_name
 
     parts = [percent(floor.time.shown(repeats)) + " in time"] if floor.time else []
@@ -112,8 +112,6 @@ def shown_text(floor: NoiseFloor, repeats: int) -> str:
 
 
 def _line(name: str, noise: Noise, is_time: bool = False) -> str:
-    from raybench.core.repeats import percent
-
     def text(value: float) -> str:
         return percent(value) if is_time else f"{value:.2g}"
 

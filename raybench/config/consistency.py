@@ -88,10 +88,8 @@ def _devices(spec: GridSpec) -> Iterator[GridFault]:
         yield path, f"unknown device {excerpt(repr(name))}; {near or declare}"
     if spec.devices and not unknown and not spec.devices.keys() & named.values():
         names = ", ".join(map(flow, spec.devices))
-        yield (
-            ("devices",),
-            f"no configuration runs on these devices; list them as an axis: `axes: {{device: [{names}]}}`",
-        )
+        message = f"no configuration runs on these devices; list them as an axis: `axes: {{device: [{names}]}}`"
+        yield ("devices",), message
 
 
 def _rules(spec: GridSpec) -> Iterator[GridFault]:

@@ -125,13 +125,12 @@ class PriceList:
         if problems:
             raise FileError(problems)
         by_terms: dict[str, dict[str, list[Price]]] = {"": {}}
-        for (name, of_terms, _), (_, price) in rows_by.items():
-            by_terms.setdefault(of_terms, {}).setdefault(name, []).append(price)
+        for (name, of_terms, _), (_, newest) in rows_by.items():
+            by_terms.setdefault(of_terms, {}).setdefault(name, []).append(newest)
         if terms and terms.casefold() not in by_terms:
             listed = [of_terms for of_terms in by_terms if of_terms]
-            raise UsageError(
-                f"terms: {path} has no row with {terms}; {nearest(terms, listed) if listed else 'none has terms'}"
-            )
+            hint = nearest(terms, listed) if listed else "none has terms"
+            raise UsageError(f"terms: {path} has no row with {terms}; {hint}")
         chosen = by_terms[""] | by_terms[terms.casefold()]
         return cls(path, {name: chosen[name] for name in spelled.values() if name in chosen}, currency or "")
 

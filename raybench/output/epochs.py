@@ -271,7 +271,6 @@ class Output:
 
 
 def _between(kinds: Iterable[Kind], begin: float, end: float) -> list[Line]:
-    """The lines of some kinds between two places, in order."""
     rows = ((kind, range(bisect_right(kind.places, begin), bisect_left(kind.places, end))) for kind in kinds)
     return sorted((line_of(kind, row) for kind, rows_ in rows for row in rows_), key=lambda line: line.place)
 

@@ -49,12 +49,8 @@ class Estimator:
         """Add a completed trial; the time of any other is not that of a whole trial."""
         if attempt.status == TrialStatus.COMPLETED and attempt.ledger:
             repeated_s, epochs = sum(attempt.ledger.get(name, 0.0) for name in EVERY_EPOCH), max(1, len(attempt.epochs))
-            cost = Cost(
-                sum(attempt.ledger.values()) - repeated_s,
-                repeated_s / epochs,
-                epochs,
-                attempt.cell.settings.batch_size or 1,
-            )
+            once_s, batch = sum(attempt.ledger.values()) - repeated_s, attempt.cell.settings.batch_size or 1
+            cost = Cost(once_s, repeated_s / epochs, epochs, batch)
             self._costs.setdefault(_similar(attempt.cell), []).append(cost)
 
     def seconds(self, cell: Cell) -> float | None:

@@ -20,7 +20,6 @@ class ResourceRequest:
 
     Attributes:
         count: number of accelerators on each node.
-        nodes: number of nodes.
         cpus: 0 means all cores for a CPU trial, else the share of the node's cores of as many accelerators.
         environment: its key (`environments.interpreter`).
         resources: Ray's custom resources.
@@ -200,19 +199,14 @@ def _lacking(need: ResourceRequest, node: Node) -> str | None:
         return interpreter.problem
     if need.environment:
         needed = (FRAMEWORKS[need.framework].package, *NEEDED)
-        missing = next((package for package in needed if package not in interpreter.packages), None)
-        return (
-            f"{missing} is not installed in {environment_label(need.environment)} on {node.name}" if missing else None
-        )
+        if missing := next((package for package in needed if package not in interpreter.packages), None):
+            return f"{missing} is not installed in {environment_label(need.environment)} on {node.name}"
+        return None
     if FRAMEWORKS[need.framework].package in interpreter.packages:
         return None
     reason = f"{need.framework} is not installed on {node.name}"
     recipe = recipe_for(need.framework, need.kind)
     if recipe is None:
         return reason
-    command = f"`raybench env create {recipe.name}`"
-    return (
-        f"{reason}; run `pip install '{recipe.extra[0]}'` or {command}"
-        if recipe.in_own_environment
-        else f"{reason}; run {command}"
-    )
+    pip = f"`pip install '{recipe.extra[0]}'` or " if recipe.in_own_environment else ""
+    return f"{reason}; run {pip}`raybench env create {recipe.name}`"

@@ -46,7 +46,6 @@ class ResolvedCell:
     Attributes:
         axes: the point: each axis and its value.
         fit: the placement; None if the cell cannot run, and then `skip` is the reason.
-        repeats: requested number of runs.
         request_id: the digest of the request in the grid file, the same on machines on which its cells differ.
         flops: the FLOPs of its model, if the grid states them.
         wanted: the resources that no node has; None if it can run, or a further node would not help.

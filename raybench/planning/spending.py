@@ -34,11 +34,7 @@ class Spending:
         self._trials.append((seconds, price_of(seconds, self._prices.get(run.cell_id)) or 0.0))
 
     def stops(self, running: int) -> str:
-        """Return why no further trial should begin, as text; empty if one may: it is taken to cost as the mean one.
-
-        Args:
-            running: number of trials that run now.
-        """
+        """Return why no trial should begin beside those that run; empty if one may: it is taken to cost as the mean."""
         if not self._trials:
             return ""
         seconds, prices = (sum(column) for column in zip(*self._trials, strict=True))

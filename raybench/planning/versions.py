@@ -56,11 +56,7 @@ def compared(
 
 
 def _read_as(spec: GridSpec, first: GridSpec, has_metrics_of_first: bool) -> GridSpec:
-    """Return a grid whose command is read by the patterns of the first.
-
-    Raises:
-        UsageError: its patterns are others, and `has_metrics_of_first` does not replace them.
-    """
+    """Return a grid whose command is read by the patterns of the first."""
     command, first_command = spec.workload, first.workload
     if isinstance(command, str) or isinstance(first_command, str):
         return spec

@@ -165,11 +165,7 @@ def import_folder(source: Path, results: Path, name: str) -> tuple[int, int]:
 
 
 def _is_new(file: Path, target: Path, name: str) -> bool:
-    """Return whether a file is missing, or is the continuation of what is there.
-
-    Raises:
-        UsageError: the file there has other content.
-    """
+    """Return whether a file is missing, or is the continuation of what is there."""
     if not target.exists():
         return True
     there, here = target.read_bytes(), file.read_bytes()
@@ -183,11 +179,7 @@ class _RefusedError(Exception):
 
 
 def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """The entries of an archive; nothing is decompressed.
-
-    Raises:
-        _RefusedError: one has a name that no result has, is not a regular file, or they are too large.
-    """
+    """The entries of an archive; nothing is decompressed."""
     entries = archive.infolist()
     grids, names = set(), set()
     for entry in entries:
@@ -224,11 +216,7 @@ def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 
 
 def _check(name: str, data: bytes) -> None:
-    """Check the content of a file.
-
-    Raises:
-        _RefusedError: it is damaged.
-    """
+    """Refuse damaged content."""
     if name.endswith((GRID_FILE, REQUIREMENTS)):
         data.decode("utf-8")
         return

@@ -83,8 +83,6 @@ def run_in(data: bytes, name: str, damaged: list[str]) -> Run | None:
     """Return the run in the file of an attempt; None if no line is of one.
 
     Args:
-        data: the content of the file.
-        name: of the file.
         damaged: gets the place of each line that is not an event, or one with a value that it cannot have, and else of
             the first one in front of which lines are missing.
     """

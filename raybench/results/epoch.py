@@ -229,7 +229,6 @@ def is_steady(number: int, warmup: int, gaps: Collection[int] = (), epochs: floa
     """Return whether an epoch (from 1) is a full one after the warm-up.
 
     Args:
-        number: the epoch.
         warmup: epochs that steady times leave out.
         gaps: epochs after which another process went on: it warms up too, in one epoch or more.
         epochs: those of the run; if it is not a whole number, the last one is shorter. 0 if it is not known.

@@ -62,7 +62,6 @@ def _of_quantity(quantity: Quantity, run: Run) -> Sequence[Any]:
 
 
 def _measured(of_ledger: bool) -> list[Column[Any]]:
-    """Columns of the measured quantities, those in the ledger or the others."""
     return [
         Column(q.dtype, q.unit, q.meaning, partial(_of_quantity, q), name=q.column, mlflow=q.mlflow)
         for q in QUANTITIES

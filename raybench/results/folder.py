@@ -136,7 +136,6 @@ def parse_events(data: bytes, name: str, damaged: list[str]) -> list[Event]:
     """Return the events of a file, in order.
 
     Args:
-        name: of the file.
         damaged: gets the place of each line that is not a JSON object with the name of an event.
     """
     events = []

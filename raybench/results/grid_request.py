@@ -56,15 +56,12 @@ class GridRequest:
     """The request of one grid execution, as far as it is known.
 
     Attributes:
-        name: the grid's name.
         cells: in the order of the file.
         baseline: axes and the baseline's values on them; empty for the first value of every axis.
-        target: the quality to reach.
         budget: what each trial may spend on training, by `time` (s), `price` or `energy` (J); empty without a limit.
         metric: the metric of quality; empty to choose it from what the runs logged.
         higher_is_better: by metric, as far as the user says it.
         unit: the unit of work that the runs count, such as `tokens`; empty to choose it.
-        description: the purpose of the grid.
         text: the grid file.
         part: a description of the selection if only some cells were requested; empty if all were.
         currency: of its prices.

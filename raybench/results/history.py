@@ -157,11 +157,7 @@ def _paths(folders: Iterable[Path], kind: str) -> list[Path]:
 
 
 def _read_attempts(folders: Sequence[Path], damaged: list[str]) -> list[Run]:
-    """The attempts of folders; a run that several have counts once.
-
-    Raises:
-        UsageError: two files of one run differ by more than that one is longer.
-    """
+    """The attempts of folders; a run that several have counts once."""
     paths: dict[tuple[str, str], Path] = {}
     for path in _paths(folders, ATTEMPTS):
         trial_and_run = path.parent.name, path.stem

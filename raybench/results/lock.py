@@ -28,7 +28,6 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
     The system releases the lock when its holder ends, also if it is killed.
 
     Args:
-        results: the folder.
         purpose: what runs on it, for the message to a second driver.
 
     Raises:
@@ -63,11 +62,7 @@ def locked(results: Path, purpose: str = "a grid") -> Iterator[None]:
 
 
 def _locked_folder(folder: Path) -> int:
-    """Lock the folder itself, too, as the file may be deleted meanwhile; return its descriptor.
-
-    Raises:
-        BlockingIOError: another driver holds it.
-    """
+    """Lock the folder itself, too, as the file may be deleted meanwhile; return its descriptor."""
     directory = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -149,7 +149,6 @@ class Run:
         request_id: the digest of its cell's request, the same on machines on which the cells differ.
         origin: the id of the results folder that it was run for.
         execution: the name of the execution that ran it; None if it is not known.
-        profile: the device profile's name.
         machine: `cores`: number of the node's cores for trials; this trial may have used only some of them.
         target: the target metric value, if one was set.
         decay_check: result of the weight-decay check (`raybench.checks.weight_decay`); empty if there was none.

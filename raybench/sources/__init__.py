@@ -124,11 +124,7 @@ def of_history(name: str, history: GridHistory) -> GridSource:
 
 
 def _folders(source: str, grid: str | None, stack: ExitStack) -> list[Path]:
-    """The folders of grids of a source; those of an archive or a store are temporary.
-
-    Raises:
-        UsageError: it is not such a source.
-    """
+    """The folders of grids of a source; those of an archive or a store are temporary."""
     path = user_path(source)
     if path.suffix == ".zip" and path.is_file():
         from raybench.results.archive import extracted

@@ -129,11 +129,8 @@ class Table:
     def _group(self) -> None:
         trial_columns = [name for name in self.names if is_of_trial(name)]
         is_named = "trial" in self.names
-        which = (
-            ["grid", "trial", "attempt"]
-            if is_named
-            else [name for name in trial_columns if name in _WHICH or name.startswith(PARAM)]
-        )
+        settings = [name for name in trial_columns if name in _WHICH or name.startswith(PARAM)]
+        which = ["grid", "trial", "attempt"] if is_named else settings
         columns = [self.columns[name] for name in which if name in self.columns]
         keys = zip(*columns, strict=True) if columns else [()] * len(self.lines)
         groups: dict[tuple[Any, ...], list[int]] = {}
@@ -239,16 +236,13 @@ class Table:
                     tree = {"cell": run.cell.to_json(), "device": run.profile, "grid": run.grid}
                     cells[identity] = digest(tree)
                 cell = cells[identity]
-                run.name, run.trial = (
-                    run.trial,
-                    trial_id(cell, self._repeat(trial, repeats.setdefault(cell, {}), numbers)),
-                )
+                repeat = self._repeat(trial, repeats.setdefault(cell, {}), numbers)
+                run.name, run.trial = run.trial, trial_id(cell, repeat)
             yield run
 
     def _repeat(
         self, trial: _Trial, numbers_taken: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]
     ) -> int:
-        """Return the repeat number of a trial in its cell."""
         host = trial.values.get("host")
         entry = self.path, trial.values["trial"], self.lines[min(trial.rows)], host
         repeat, free = trial.values.get("repeat"), max(numbers_taken, default=-1) + 1

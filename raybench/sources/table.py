@@ -107,9 +107,6 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
 
     Args:
         texts: the values of its lines.
-
-    Raises:
-        FileError: no column is a time or a metric.
     """
     rows = [(line, values) for line, values in zip(file.lines, texts, strict=True) if not _is_summary(values)]
     left_out = [values[0].strip() for values in texts if _is_summary(values)]
@@ -360,11 +357,7 @@ class _Columns:
 
 
 def _of_runs(path: Path, written: Mapping[str, Sequence[str]]) -> Table:
-    """Return the rows of a table with a line per run.
-
-    Raises:
-        FileError: it has neither a time nor a metric, or runs of one device have several prices per hour.
-    """
+    """Return the rows of a table with a line per run."""
     columns = _Columns(path, written, {"epoch": [1] * len(next(iter(written.values())))})
     if {"steady_s", "epochs_done"} <= written.keys():
         text = "a table of raybench's trials, without the times of epochs; write `results.epochs` instead"

@@ -103,13 +103,13 @@ class Runs:
             if store.path and not store.path.exists():
                 _create(store.path)
             self._client = MlflowClient(store.uri)
-            self._experiment = self._open(store)
+            self._experiment = self._open()
             self._list()
 
-    def _open(self, store: Store) -> str:
+    def _open(self) -> str:
         stored = self._client.get_experiment_by_name(self._grid)
         if stored is None:
-            location = f"{store.artifacts}/{self._grid}" if store.artifacts else None
+            location = f"{self._store.artifacts}/{self._grid}" if self._store.artifacts else None
             try:
                 tags = p.experiment_tags(self._grid)
                 return str(self._client.create_experiment(self._grid, artifact_location=location, tags=tags))

@@ -203,7 +203,7 @@ def test_command_waits_while_another_creates_the_database(tmp_path, migrated_dat
     store = resolve(tmp_path, f"sqlite:///{tmp_path}/mlflow.db")
     with ThreadPoolExecutor() as pool:
         with FileLock(tmp_path / "mlflow.db.lock"):
-            opened = pool.submit(Runs, store, "shared")
+            opened = pool.submit(Runs, store, GridHistory(tmp_path / "shared"))
             with pytest.raises(TimeoutError):
                 opened.result(timeout=1)
             shutil.copy(migrated_database, tmp_path / "mlflow.db")
