@@ -104,7 +104,8 @@ def available_kind(framework: str) -> str:
     module = sys.modules.get(framework)
     if module is None:
         return "cpu"
-    kinds = ((kind.name, kind.in_use.get(framework)) for kind in KINDS.values())
+    # The host last: torch does not know every accelerator, and without one it says that it computes on the CPU.
+    kinds = ((kind.name, kind.in_use.get(framework)) for kind in sorted(KINDS.values(), key=lambda kind: kind.on_host))
     return next((name for name, is_in_use in kinds if is_in_use and is_in_use(module)), "")
 
 

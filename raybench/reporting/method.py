@@ -62,7 +62,7 @@ def _times(answer: Answer, runs: Iterable[Run]) -> Iterator[str]:
         warmups = {run.cell.warmup_epochs for run in epochs if isinstance(run.cell.warmup_epochs, int)}
         after = f" after {plural(warmups.pop(), 'epoch')} of warm-up" if len(warmups) == 1 and counts[-1] > 1 else ""
         many = plural(counts[0], "epoch") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} epochs"
-        what = "mean" if any("changes in training" in caution.text for caution in answer.trust.cautions) else "median"
+        what = "mean" if any(caution.code == "changing_speed" for caution in answer.trust.cautions) else "median"
         kinds = "; ".join(CLOCKS[clock] for clock in clocks if clock in CLOCKS)
         yield f"The time of a run is the {what} of {many}{after}" + (f": {kinds}" if kinds else "")
     yield f"A run took {seconds_text(median(run.epochs_s or 0.0 for run in timed))} of training (median)"

@@ -75,7 +75,7 @@ def wrong_use(message: str, **fields: Any) -> End:
 
 
 def values_of(job: Job, command: Command, channel: Path) -> dict[str, Any]:
-    """The values for the names in braces; those that are not needed may be missing."""
+    """The values for the names in braces, also written to a file; those that are not needed may be missing."""
     cell = job.cell
     names = [name for name in (*cell.to_json().get("settings", {}), *command.given) if name in PASSED]
     settings = {name: getattr(cell.settings, name, MISSING) for name in dict.fromkeys(names)}
@@ -186,8 +186,9 @@ class CommandRun:
         if self._program:
             self._program.close()
 
-    def _start(self) -> Program:
-        values, job = values_of(self._job, self._command, self._channel), self._job
+    def _start(self, values: Mapping[str, Any] | None = None) -> Program:
+        """Start the program; the values for the names in braces are written now if they are not given."""
+        values, job = values or values_of(self._job, self._command, self._channel), self._job
         if "output_dir" in self._command.names or SETTINGS_FILE in self._command.names:
             Path(values["output_dir"]).mkdir(parents=True, exist_ok=True)
         (self._channel / JOB).write_text(json.dumps(job.to_json()))

@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from bisect import bisect_left
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -68,13 +69,13 @@ class PrintedRun(CommandRun):
         self._read_joules = joules_reader(self._job)
         self._began_j: float | None = None
 
-    def _start(self) -> Program:
-        values = values_of(self._job, self._command, self._channel)
+    def _start(self, values: Mapping[str, Any] | None = None) -> Program:
+        values = values or values_of(self._job, self._command, self._channel)
         amounts = {unit: arithmetic(text, values) for unit, text in self._command.work.items()}
         self._work = {unit: amount for unit, amount in amounts.items() if amount is not None}
         patterns = {unit: text for unit, text in self._command.work.items() if unit not in self._work}
         self._transcript = Transcript({**self._command.metrics, **patterns})
-        program = super()._start()
+        program = super()._start(values)
         self._begin_ns = time.perf_counter_ns()
         self._cpu.append((self._begin_ns, 0.0))
         return program

@@ -172,6 +172,7 @@ def test_a_speed_that_changes_is_that_of_all_epochs(table, report, seconds):
     source = table(*runs("cpu", seconds, repeats=5), *runs("gpu", 60, len(seconds)))
     text, cautions = report(source)
     assert "changing_speed" in cautions and "[caution a]" in text
+    assert ("slows it down" in text) == (seconds[-1] > seconds[1])
     assert "short_warmup" not in cautions, "half of the training is no warm-up"
     (cpu, _) = load(source).comparison.time_s
     assert cpu == pytest.approx(mean, rel=0.01)

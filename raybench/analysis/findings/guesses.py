@@ -146,7 +146,7 @@ def changing_speed(view: View) -> Iterator[Caution]:
         early, late = max(rates.values(), key=lambda pair: abs(math.log(pair[1] / pair[0])))
         text = f"the speed of {view.names(rates)} changes in training, from {early:.3g} to {late:.3g} s per "
         text += f"{view.answer.unit.label}{' at most' if len(rates) > 1 else ''}: the times are means of steady epochs"
-        yield concerning(rates, text)
+        yield concerning(rates, text, "find what slows it down, such as heat" if late > early else "")
 
 
 @detects("give times with more digits", of_answer=True, guess=True)
