@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, RunResult, Status, Summary, ToTarget
@@ -49,16 +49,6 @@ from raybench.results.run_table import REPORTED, Run, price_of, seconds_in, trai
 
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
-
-
-def analyze(
-    runs: Iterable[Run],
-    request: GridRequest,
-    baseline: Mapping[str, Any] | None = None,
-    warnings: Iterable[str] = (),
-) -> Answer:
-    """Return the answer to the question of a grid; the arguments are those of `Grid` and of its `answer`."""
-    return Grid(runs, request, baseline).answer(warnings)
 
 
 class Grid:
@@ -178,14 +168,8 @@ class Grid:
         )
         total_s = _median(map(_whole_s, runs))
         used = [run.utilization for run in runs if run.utilization]
-        problem = next(
-            (
-                text
-                for utilization in used
-                if (text := self._doubted.get(utilization.basis.peak) or utilization.problem)
-            ),
-            "",
-        )
+        problems = (self._doubted.get(utilization.basis.peak) or utilization.problem for utilization in used)
+        problem = next(filter(None, problems), "")
         content = next((run.cell for run in measured.attempts if run.cell), cell.content)
         workload = str(content.workload.name or self.request.workload)
         parts = dict.fromkeys(name for run in runs for name in run.ledger)
@@ -306,14 +290,8 @@ def _mfu(runs: Sequence[Run]) -> dict[str, Any]:
     if share is None or share.runs < len(runs):
         return {}
     least = min((utilization.basis for _, utilization in used), key=lambda basis: basis.peak)
-    return {"mfu": Mfu(share, least, _mean(utilization.datasheet_mfu for _, utilization in used))}
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """Return the geometric mean; None if a value is not known."""
-    all_values = list(values)
-    positive = [value for value in all_values if value]
-    return math.exp(fmean(map(math.log, positive))) if all_values and len(positive) == len(all_values) else None
+    of_datasheet = [use.datasheet_mfu for _, use in used if use.datasheet_mfu]
+    return {"mfu": Mfu(share, least, geometric_mean(of_datasheet) if len(of_datasheet) == len(used) else None)}
 
 
 def _median(values: Iterable[float | None]) -> float | None:
