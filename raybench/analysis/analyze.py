@@ -36,6 +36,7 @@ from raybench.analysis.trust import trust_of_warnings, with_trust
 from raybench.analysis.until import more_repeats, notes, with_needed_repeats
 from raybench.analysis.work import clock_text, seconds_per_unit
 from raybench.analysis.workloads import over_workloads
+from raybench.core.groups import grouped
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.labels import configuration_label
 from raybench.core.ledger import TRAINING
@@ -259,10 +260,8 @@ def _curve(run: Run, metric: str) -> Curve:
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Run]) -> tuple[Ending, ...]:
-    groups: dict[str, list[str]] = {}
-    for run in attempts:
-        if run.status != TrialStatus.COMPLETED:
-            groups.setdefault(run.status or UNFINISHED, []).append(error_text(run))
+    ended = [run for run in attempts if run.status != TrialStatus.COMPLETED]
+    groups = grouped((run.status or UNFINISHED, error_text(run)) for run in ended)
     missing = cell.repeats - len({run.repeat for run in attempts})
     endings = [Ending(status, len(messages), messages[0]) for status, messages in sorted(groups.items())]
     if missing > 0 and not cell.skip:

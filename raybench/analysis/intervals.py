@@ -17,6 +17,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.core.groups import grouped
+
 Array = NDArray[np.float64]
 
 ALPHA = 0.05  # probability that a 95% interval misses the true value
@@ -397,10 +399,7 @@ def _welch(first: Sequence[float], second: Sequence[float], floor: float = 0.0) 
 
 
 def _by_host(side: Sequence[Sample]) -> dict[str, list[float]]:
-    hosts: dict[str, list[float]] = {}
-    for sample in side:
-        hosts.setdefault(sample.host, []).append(sample.value)
-    return hosts
+    return grouped((sample.host, sample.value) for sample in side)
 
 
 Pair = tuple[Sequence[Sample], Sequence[Sample]]  # the runs of a configuration and of the one that it is compared with

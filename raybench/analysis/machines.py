@@ -21,6 +21,7 @@ from raybench.analysis.answer import Caution, Machine, Ratio
 from raybench.analysis.intervals import ALPHA, EffectEstimate, Estimate, Sample, at_every_look, f_probability
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured, Pairs
 from raybench.core.cell import VERSION_AXIS
+from raybench.core.groups import grouped
 from raybench.core.labels import configuration_label
 
 
@@ -56,10 +57,8 @@ def _spread_of_grid(pairs: Pairs, quantity: str) -> Spread:
         return Spread()
     key, spreads = (first.job, quantity, len(pairs) > 1), first.machines.spreads
     if key not in spreads:
-        by_model: dict[str, list[Sequence[Sample]]] = {}
-        for side in first.machines.configurations:
-            if side.job == first.job and (samples := side.samples(quantity)):
-                by_model.setdefault(side.model, []).append(samples)
+        sides = [side for side in first.machines.configurations if side.job == first.job and side.samples(quantity)]
+        by_model = grouped((side.model, side.samples(quantity)) for side in sides)
         spreads[key] = {model: _pooled(of_model, len(pairs) > 1) for model, of_model in by_model.items()}
     compared = {side.model for pair in pairs for side in pair}
     return _sum(spread for model, spread in spreads[key].items() if model not in compared)
@@ -120,9 +119,7 @@ class _Side:
         df = sum(df_of_host for _, df_of_host in parts)
         variance = max(sum(squares for squares, _ in parts) / df, floor) if df else 0.0
         scale = sum(weight**2 / len(values) for weight, values in zip(weights, repeats, strict=True))
-        alike: dict[frozenset[int], list[float]] = {}
-        for values, numbers in zip(repeats, hosts, strict=True):
-            alike.setdefault(frozenset(numbers), []).append(fmean(values))
+        alike = grouped(zip(map(frozenset, hosts), map(fmean, repeats), strict=True))
         groups = [values for values in alike.values() if len(values) > 1]
         squares = sum(intervals.variance(values) * (len(values) - 1) for values in groups)
         spread = Spread(squares, sum(len(values) - 1 for values in groups))
@@ -279,26 +276,18 @@ def _differences(samples: Sequence[Sample], references: Sequence[Sample]) -> lis
 
 def machine_speeds(configurations: Sequence[Measured]) -> list[Machine]:
     """Return the machines, each with its speed relative to the others of its model, the slowest first."""
-    by_model: dict[str, list[Measured]] = {}
-    for cell in configurations:
-        if cell.completed:
-            by_model.setdefault(cell.model, []).append(cell)
     hosts = {run.machine_name for cell in configurations for run in cell.completed}
     names = Counter(host.partition(" ")[0] for host in hosts)
     machines = []
-    for same_model in by_model.values():
-        runs = Counter(run.machine_name for cell in same_model for run in cell.completed)
-        devices: dict[str, dict[str, None]] = {}
-        for cell in same_model:
-            for run in cell.completed:
-                device = str(cell.axes.get("device") or cell.model)
-                devices.setdefault(run.machine_name, {})[device] = None
-        for host, count in runs.items():
+    for same_model in grouped((cell.model, cell) for cell in configurations if cell.completed).values():
+        named = [(str(cell.axes.get("device") or cell.model), cell) for cell in same_model]
+        devices = grouped((run.machine_name, device) for device, cell in named for run in cell.completed)
+        for host, of_runs in devices.items():
             name, _, identity = host.partition(" ")
             name += f" ({identity:.6})" if names[name] > 1 else ""
             if name:
-                machine = Machine(name, ", ".join(devices[host]), count)
-                machines.append(_relative(machine, host, same_model, len(runs)))
+                machine = Machine(name, ", ".join(dict.fromkeys(of_runs)), len(of_runs))
+                machines.append(_relative(machine, host, same_model, len(devices)))
     return sorted(machines, key=lambda machine: machine.speed.value if machine.speed else math.inf)
 
 
@@ -342,12 +331,9 @@ def machine_cautions(machines: Sequence[Machine]) -> Iterator[Caution]:
 
 def session_cautions(measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield a caution for each machine on which a configuration had another speed in a later session."""
-    by_host: dict[str, list[tuple[int, Sample]]] = {}
-    for cell in measured:
-        for run in cell.times:
-            if run.started is not None and run.ended is not None:
-                by_host.setdefault(run.host, []).append((cell.index, run))
-    for host, runs in by_host.items():
+    runs_of_all = [(cell.index, run) for cell in measured for run in cell.times]
+    dated = [(index, run) for index, run in runs_of_all if run.started is not None and run.ended is not None]
+    for host, runs in grouped((run.host, (index, run)) for index, run in dated).items():
         sessions = _sessions(runs)
         pairs = [
             (index, first[index], second[index])

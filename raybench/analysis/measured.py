@@ -22,6 +22,7 @@ from raybench.analysis.work import (
     whole_pace,
 )
 from raybench.core.cell import VERSION_AXIS
+from raybench.core.groups import grouped
 from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import KILLED, TrialStatus
@@ -179,13 +180,18 @@ class Machines:
 Pairs = Sequence[tuple[Measured, Measured]]  # configurations, each with the one that it is compared with
 
 
+def by_job(configurations: Iterable[Measured]) -> dict[str, list[Measured]]:
+    """Return the configurations that may be compared, by their job."""
+    return grouped((cell.job, cell) for cell in configurations)
+
+
 def with_candidates(configurations: Sequence[Measured]) -> list[Measured]:
     """Return configurations with the candidates of their job, by the quantities that a choice may follow."""
     metrics = {name for cell in configurations for name in cell.qualities}
     quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
     of_jobs = {
-        job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
-        for job in {cell.job for cell in configurations}
+        job: {name: Candidates(cell.samples(name) for cell in of_job) for name in quantities}
+        for job, of_job in by_job(configurations).items()
     }
     return [replace(cell, candidates=of_jobs[cell.job]) for cell in configurations]
 

@@ -200,11 +200,3 @@ def concerning(indices: Iterable[int], text: str, remedy: str = "", is_open: boo
     """Return a caution on configurations, which could change the best if it `is_open`."""
     configurations = tuple(dict.fromkeys(indices))
     return Caution(code, text, remedy, configurations=configurations, could_change_best=is_open)
-
-
-def in_groups(runs: Iterable[Run], key: Callable[[Run], object]) -> list[list[Run]]:
-    """Return the runs with equal keys, together."""
-    groups: dict[object, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(key(run), []).append(run)
-    return list(groups.values())
