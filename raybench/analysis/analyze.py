@@ -19,13 +19,7 @@ from raybench.analysis.findings.finding import View, findings
 from raybench.analysis.intervals import Sample
 from raybench.analysis.machines import machine_speeds
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import (
-    ENERGY_TO_TARGET,
-    TIME,
-    Measured,
-    as_fraction,
-    measure_all,
-)
+from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_fraction, measure_all
 from raybench.analysis.of_mean import means
 from raybench.analysis.race import race_of
 from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_difference, quality_summary

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
@@ -27,16 +27,14 @@ from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report
+from raybench.results.executions import Execution
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
+from raybench.results.history import GridHistory
 from raybench.results.run_table import Run
 from raybench.results.utilization import unknown_mfu
 from raybench.sources import GridSource, load_grids
 from raybench.tracking.store import is_store
-
-if TYPE_CHECKING:
-    from raybench.results.executions import Execution
-    from raybench.results.history import GridHistory
 
 _TARGET = re.compile(
     r"(?P<mean>mean )?\s*(?P<metric>[^<>=\s]+)\s*(?P<sign><=|>=)\s*(?P<bound>-?\d+(?:\.\d+)?(?:e-?\d+)?)"

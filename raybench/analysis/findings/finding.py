@@ -21,18 +21,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from raybench.analysis.answer import Caution
+from raybench.analysis.answer import Answer, Caution, Configuration
+from raybench.analysis.matching import Matching
+from raybench.analysis.measured import Measured
 from raybench.core.status import TrialStatus
 from raybench.core.text import names_text
+from raybench.results.grid_request import GridRequest
 from raybench.results.run_table import Run
-
-if TYPE_CHECKING:
-    from raybench.analysis.answer import Answer, Configuration
-    from raybench.analysis.matching import Matching
-    from raybench.analysis.measured import Measured
-    from raybench.results.grid_request import GridRequest
 
 
 @dataclass(frozen=True)
