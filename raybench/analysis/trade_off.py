@@ -95,14 +95,10 @@ class _Curve:
         pair = self._ratio(self.time, fastest, cheapest), self._ratio(self.price, cheapest, fastest)
         return TradeOff(tuple(steps), cheapest, fastest, *pair, beaten, self.holds_if_no_miss)
 
-    def _step(self, index: int, cheaper: int | None) -> Step:
-        if cheaper is None:
-            return Step(index)
-        cell, before = self.configurations[index], self.configurations[cheaper]
-        quality = quality_difference(cell, before, self.metric) if self.metric else None
-        return Step(
-            index, cheaper, self._ratio(self.time, index, cheaper), self._ratio(self.price, index, cheaper), quality
-        )
+    def _step(self, index: int, cheaper: int) -> Step:
+        quality = quality_difference(self.configurations[index], self.configurations[cheaper], self.metric)
+        speed, price = self._ratio(self.time, index, cheaper), self._ratio(self.price, index, cheaper)
+        return Step(index, cheaper, speed, price, quality)
 
     def _winner(self, index: int) -> int | None:
         """Return the configuration that is shown to be faster and cheaper; None if none is."""

@@ -65,10 +65,8 @@ def with_trust(view: View, findings: Mapping[int, Sequence[Finding]], warnings: 
     for code in dict.fromkeys(code for shift in shifts for code in shift):
         concerned = [cell for cell in answer.configurations if code in shifts[cell.index]]
         doubts = [(statement, statement.doubt(code, shifts)) for statement in statements]
-        changed, caution = (
-            [statement.part for statement, doubt in doubts if doubt],
-            _caution(code, measured, findings),
-        )
+        changed = [statement.part for statement, doubt in doubts if doubt]
+        caution = _caution(code, measured, findings)
         if not changed and uncompared.isdisjoint(caution.configurations):
             notes.append(caution)
             continue

@@ -134,10 +134,9 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
             raise UsageError("spend_at_most: no configuration has a price; set `price_per_hour`, or use --prices")
         within = choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend)
         answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=tuple(within))
-    report = replace(report, answer=answer)
-    status = replace(report.answer.status, is_own=grid.is_folder)
-    status = replace(status, repeats=(*status.repeats, *grid.warnings))  # without them, the answer may be different
-    return replace(report, answer=replace(report.answer, status=status))
+    # Without the warnings, the answer may be different.
+    status = replace(answer.status, is_own=grid.is_folder, repeats=(*answer.status.repeats, *grid.warnings))
+    return replace(report, answer=replace(answer, status=status))
 
 
 def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptions) -> tuple[GridRequest, list[Run]]:
