@@ -109,9 +109,7 @@ class Grid:
         kept = self._sign, request.max_quality_loss
         named = jobs if len(jobs) > 1 else {}
         bests = best(self.judged, matching, metric, named, self._quality_sign, kept)
-        table = (
-            tuple(effects(measured, matching, self.metrics, self._quality_sign is not None)) if self.is_result else ()
-        )
+        table = effects(measured, matching, self.metrics, self._quality_sign is not None) if self.is_result else []
         data = (str(cell.content.data.name) for cell in request.cells)
         answer = Answer(
             grid=request.name,
@@ -126,7 +124,7 @@ class Grid:
             over_workloads=tuple(over_workloads(self.judged, named, metric, weights or {})),
             weights=weights or {},
             trade_offs=tuple(trade_offs(self.judged, metric, named)) if self._quality_sign is None else (),
-            effects=table,
+            effects=tuple(table),
             scalings=tuple(scalings(measured, matching, table)),
             more_repeats=more_repeats(bests[0], configurations, measured) if bests and not request.rule else None,
             machine_speeds=tuple(machine_speeds(self.judged)),

@@ -92,9 +92,9 @@ def measured_here(hardware: Iterable[Hardware], packages: Mapping[str, str]) -> 
     for device in hardware:
         usable = (name for name in frameworks(device.kind) if FRAMEWORKS[name].package in packages)
         framework = next((name for name in usable if FRAMEWORKS[name].folder), "")
-        for precision in ("fp32",) if hosted(device.kind) else ("fp32", "bf16") if framework else ():
-            if not framework:
-                continue
+        if not framework:
+            continue
+        for precision in ("fp32",) if hosted(device.kind) else ("fp32", "bf16"):
             command = [sys.executable, "-m", __name__, device.kind, framework, precision]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:

@@ -45,10 +45,8 @@ def _sentences(chain: Chain) -> Iterator[str]:
 
 
 def _words(chain: Chain, verdict: StepVerdict) -> str:
-    if chain.criterion is not Criterion.QUALITY:
-        speeds = {StepVerdict.BETTER: "faster", StepVerdict.WORSE: "slower"}
-        return speeds.get(verdict, str(verdict))
-    return str(verdict)
+    of_speed = {StepVerdict.BETTER: "faster", StepVerdict.WORSE: "slower"}
+    return str(verdict) if chain.criterion is Criterion.QUALITY else of_speed.get(verdict, str(verdict))
 
 
 def _whole(chain: Chain) -> str:

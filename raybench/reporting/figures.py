@@ -169,7 +169,7 @@ def speed(answer: Answer, make: Make) -> Figure:
     # Beside a second panel, a long title would run into its title.
     title = f"relative speed{goal}" if relative else absolute
     panel.set_xlabel(fill(title, 24) if len(panels) > 1 else title, loc="left")
-    _name_rows(panel, answer, shown)
+    _name_rows(panel, [_fitted(answer, row) for row in shown])
     if len(panels) > 1:
         _quality_panel(panels[1], answer, shown, colors)
     for panel in panels:
@@ -178,9 +178,9 @@ def speed(answer: Answer, make: Make) -> Figure:
     return figure
 
 
-def _name_rows(panel: Axes, answer: Answer, shown: Sequence[Configuration]) -> None:
-    panel.set_yticks(range(len(shown)), [_fitted(answer, row) for row in shown])
-    panel.set_ylim(len(shown) - 0.45, -0.55)
+def _name_rows(panel: Axes, names: Sequence[str]) -> None:
+    panel.set_yticks(range(len(names)), names)
+    panel.set_ylim(len(names) - 0.45, -0.55)
     panel.tick_params(axis="y", length=0)
 
 
@@ -278,7 +278,7 @@ def time_parts(answer: Answer, make: Make) -> Figure:
         ends = [end + share for end, share in zip(ends, shares, strict=True)]
     for row, parts in enumerate(sums):
         panel.text(101, row, seconds_text(sum(parts.values())), va="center", fontsize=8.5)
-    _name_rows(panel, answer, shown)
+    _name_rows(panel, [_fitted(answer, row) for row in shown])
     panel.set_xlim(0, 100)
     panel.set_xlabel("share of a run's wall time, %", loc="left")
     options: dict[str, Any] = {"frameon": False, "handlelength": 0.9, "handletextpad": 0.4, "columnspacing": 1.1}
@@ -347,9 +347,7 @@ def draw_steps(chain: Chain) -> Figure:
             if step.change:
                 _interval(panel, row, step.change, color, hollow=step.verdict is StepVerdict.NOISE, scale=scale)
         panel.axvline(1 if is_ratio else 0, color=INK, linewidth=0.8, zorder=0)
-        panel.set_yticks(range(len(chain.steps)), [_shortened(step.after) for step in chain.steps])
-        panel.set_ylim(len(chain.steps) - 0.45, -0.55)
-        panel.tick_params(axis="y", length=0)
+        _name_rows(panel, [_shortened(step.after) for step in chain.steps])
         what = "relative speed" if is_ratio else metric_name(chain.metric) + (", points" if scale == 100 else "")
         panel.set_xlabel(f"{what}, against the version before", loc="left")
         panel.grid(axis="x", linewidth=0.4, color=LINE)

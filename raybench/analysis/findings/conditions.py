@@ -96,9 +96,8 @@ def busy_host(run: Run) -> Iterator[Finding]:
     text += f", which itself used {own_share * cores:.1f}" if own_share else ""
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
     lost = _lost(share, waiting)
-    if (
-        own_share and _threads(run) == 1 and _is_hosted(run)
-    ):  # others hardly change its processor time; more threads may spin
+    # Others hardly change the processor time of one thread; more threads may spin.
+    if own_share and _threads(run) == 1 and _is_hosted(run):
         lost = min(lost or math.inf, max(0.0, 1 / (own_share * cores) - 1))
     yield Finding(text, share, too_long=None if lost is None or lost > MOST_LOST else lost)
 

@@ -87,12 +87,8 @@ class FindingKind:
 
     def found(self, runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
         """Yield its findings in the runs of a grid, each with the runs that it concerns."""
-        of_runs = (
-            ([run], finding)
-            for run in runs
-            if run.attempt  # 0: it never started
-            for finding in (() if self.of_grid else self.detector(run))
-        )
+        # Attempt 0 never started.
+        of_runs = (([run], finding) for run in runs if run.attempt for finding in self.detector(run))
         for concerned, finding in self.detector(runs, axes) if self.of_grid else of_runs:
             yield concerned, replace(finding, code=self.code, remedy=finding.remedy or self.remedy)
 
