@@ -503,24 +503,13 @@ class TwoWayTable:
         return f_probability(n * float(self.values.mean(axis=0).var(ddof=1)), self.ms_residual, m - 1, self.df)
 
 
-def effect(pairs: Sequence[Pair], floor: float = 0.0, candidates: Candidates | None = None) -> EffectEstimate | None:
-    """Return the effect over matched sets; None without a set of which both sides have runs.
-
-    One set is compared as any pair of configurations. Each side of several has its runs on one machine.
-    """
-    complete = [pair for pair in pairs if pair[0] and pair[1]]
-    sets = [set_difference for pair in complete if (set_difference := difference(*pair, floor, candidates))]
-    if not sets:
-        return None
-    if len(sets) == 1:
-        return EffectEstimate(sets[0], tuple(sets))
-    middle = fmean(estimate.value for estimate in sets)
-    by_repeat = [{a.repeat: a.value - b.value for a, b in _pairs(*pair)} for pair in complete]
+def table_of_repeats(pairs: Sequence[Pair], floor: float = 0.0) -> TwoWayTable | None:
+    """Return the differences by repeat and matched set; None with fewer than 2 repeats that all sets have."""
+    by_repeat = [{a.repeat: a.value - b.value for a, b in _pairs(*pair)} for pair in pairs]
     repeats = sorted(set.intersection(*(set(gaps) for gaps in by_repeat)))
     if len(repeats) < 2:
-        return EffectEstimate(Estimate(middle), tuple(sets))
-    table = TwoWayTable(np.array([[gaps[repeat] for gaps in by_repeat] for repeat in repeats]), 2 * floor)
-    return EffectEstimate(at_every_look(table.mean, complete[0][0][0].stopping), tuple(sets), table)
+        return None
+    return TwoWayTable(np.array([[gaps[repeat] for gaps in by_repeat] for repeat in repeats]), floor)
 
 
 def holm(probabilities: Mapping[Key, float], alpha: float = ALPHA) -> list[Key]:

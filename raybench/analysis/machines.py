@@ -135,17 +135,15 @@ def effect(quantity: str, pairs: Pairs, floor: float | None = None) -> EffectEst
 
     `floor` is the least variance of one run, by default that of rounding.
     """
-    single_sets = [
-        (pair, _effect(quantity, [pair], floor)) for pair in pairs if all(side.samples(quantity) for side in pair)
-    ]
-    sets = [(pair, estimate) for pair, estimate in single_sets if estimate]
+    complete = [pair for pair in pairs if all(side.samples(quantity) for side in pair)]
+    sets = [(pair, result) for pair in complete if (result := _effect(quantity, [pair], floor))]
     if len(sets) < 2:
         return sets[0][1] if sets else None
-    result = _effect(quantity, [pair for pair, _ in sets], floor)
-    return replace(result, sets=tuple(estimate.mean for _, estimate in sets)) if result else None
+    return _effect(quantity, [pair for pair, _ in sets], floor, tuple(result.mean for _, result in sets))
 
 
-def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate | None:
+def _effect(quantity: str, pairs: Pairs, floor: float | None, sets: tuple[Estimate, ...] = ()) -> EffectEstimate | None:
+    """Return the effect of one pair, or over several, whose own estimates are `sets`."""
     are_models = any(_differs(cell, reference, quantity) for cell, reference in pairs)
     sides = [(cell.samples(quantity), reference.samples(quantity)) for cell, reference in pairs]
     if not are_models:
@@ -155,12 +153,19 @@ def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate 
     if floor is None:
         floor = max(side.rounding(quantity) for pair in pairs for side in pair)
     if len(hosts[0]) == len(hosts[1]) == 1:
-        result = intervals.effect(sides, floor, candidates)
-        if are_models and result:
-            mean = _moderated(result.mean, 2.0, _prior(quantity, pairs), _spread_of_grid(pairs, quantity))
+        table = intervals.table_of_repeats(sides, 2 * floor) if sets else None
+        if table:
+            mean = at_every_look(table.mean, stopping)
+        elif sets:
+            mean = Estimate(fmean(estimate.value for estimate in sets))
+        elif (difference := intervals.difference(*sides[0], floor, candidates)) is None:
+            return None
+        else:
+            mean = difference
+        if are_models:
+            mean = _moderated(mean, 2.0, _prior(quantity, pairs), _spread_of_grid(pairs, quantity))
             mean = replace(mean, machines=len(hosts[0] | hosts[1]))
-            return replace(result, mean=mean, sets=(mean,))
-        return result
+        return EffectEstimate(mean, sets or (mean,), table)
     if are_models:
         cell, reference = (_Side.of([pair[number] for pair in sides], floor / len(sides)) for number in range(2))
         base = _between(cell, reference)
@@ -175,7 +180,7 @@ def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate 
         base = replace(base, alpha=ALPHA / candidates.comparisons)
     base = replace(at_every_look(base, stopping), machines=len(hosts[0] | hosts[1]))
     mean = _moderated(base, weight, prior, spread)
-    return EffectEstimate(mean, (mean,))
+    return EffectEstimate(mean, sets or (mean,))
 
 
 def _between(side: _Side, reference: _Side) -> Estimate:
