@@ -62,11 +62,9 @@ def effects(
         for number, row in enumerate(rows)
         if row.speed or row.quality
     ]
-    largest: dict[str, float] = {}
-    for effect in effects_made:
-        size = _size(effect, metrics[0] if by_quality and metrics else "")
-        largest[effect.axis] = max(size, largest.get(effect.axis, 0.0))
-    return sorted(effects_made, key=lambda effect: -largest[effect.axis])
+    decisive = metrics[0] if by_quality and metrics else ""
+    sizes = grouped((effect.axis, _size(effect, decisive)) for effect in effects_made)
+    return sorted(effects_made, key=lambda effect: -max(sizes[effect.axis]))
 
 
 def _cost_effect(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
