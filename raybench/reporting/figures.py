@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from io import StringIO
+from io import BytesIO, StringIO
 from itertools import chain, cycle
+from pathlib import Path
 from statistics import fmean
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,7 @@ from raybench.analysis.ratios import is_accuracy, scaled
 from raybench.core.labels import named_value
 from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
-from raybench.errors import RaybenchError
+from raybench.errors import RaybenchError, UsageError, nearest
 from raybench.reporting.columns import rows
 from raybench.reporting.layout import NOTHING
 from raybench.reporting.words.effects import plural_noun
@@ -46,6 +47,8 @@ ROW = 0.27  # height of a configuration's row in inches
 VISIBLE = 0.3  # least share of a run in percent that a bar shows
 MAX_ROWS, MAX_CURVES = 20, 8  # maximum number of configurations in a figure with rows, and of learning curves
 MAX_LABEL = 26  # maximum number of characters of a label
+
+FORMATS, DPI = (".svg", ".png", ".pdf"), 200  # of image files
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#8a2be2", "#b8860b", "#7f7f7f")
 """Colors that are distinguishable with most kinds of color blindness, on light and on dark pages."""
@@ -128,6 +131,30 @@ def rendered_figures(answer: Answer, names: Iterable[str] = ()) -> dict[str, Ren
             title, caption, _ = FIGURES[name]
             drawn[name] = RenderedFigure(name, title, caption, svg(draw(name, answer), name))
     return drawn
+
+
+def figure_image(answer: Answer, path: Path) -> bytes:
+    """Return the figure that a file is named after, such as `speed.svg`, as SVG, PNG or PDF.
+
+    Raises:
+        UsageError: there is no such figure or format, or the grid has no data for it.
+    """
+    if path.stem not in FIGURES:
+        hint = nearest(path.stem, FIGURES)
+        raise UsageError(f"--figure {path}: the name of the file is that of a figure; {hint}")
+    if path.suffix not in FORMATS:
+        raise UsageError(f"--figure {path}: {nearest(path.suffix, FORMATS)}")
+    try:
+        figure = draw(path.stem, answer)
+    except NoDataError as error:
+        raise UsageError(f"--figure {path}: {error}") from None
+    file = BytesIO()
+    with styled(path.stem):
+        from matplotlib import rcParams
+
+        rcParams["svg.fonttype"] = "path"  # a reader may lack the font
+        figure.savefig(file, format=path.suffix[1:], dpi=DPI)
+    return file.getvalue()
 
 
 def speed(answer: Answer, make: Make) -> Figure:
