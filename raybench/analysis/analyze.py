@@ -20,11 +20,10 @@ from raybench.analysis.intervals import Sample
 from raybench.analysis.machines import machine_speeds
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_fraction, measure_all
-from raybench.analysis.of_mean import means
 from raybench.analysis.race import race_of
 from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
-from raybench.analysis.targets import expected, target_ratio
+from raybench.analysis.targets import expected, means, target_ratio
 from raybench.analysis.trade_off import trade_offs
 from raybench.analysis.trust import trust_of_warnings, with_trust
 from raybench.analysis.until import more_repeats, notes, with_needed_repeats
