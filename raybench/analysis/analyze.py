@@ -144,7 +144,7 @@ class Grid:
         )
         if not self.is_result:
             return replace(answer, trust=trust_of_warnings(warnings))
-        return with_trust(View(answer, measured, matching, request), self.findings, warnings)
+        return with_trust(View(answer, measured, matching, request, self.findings), warnings)
 
     def _configuration(self, measured: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""

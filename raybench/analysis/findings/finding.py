@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -141,12 +141,13 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
 
 @dataclass(frozen=True)
 class View:
-    """An answer before its cautions, and what it is made from."""
+    """An answer before its cautions, what it is made from, and the findings of its runs by the `id` of each."""
 
     answer: Answer
     measured: Sequence[Measured]
     matching: Matching
     request: GridRequest
+    findings: Mapping[int, Sequence[Finding]]
 
     @property
     def rows(self) -> Sequence[Configuration]:
