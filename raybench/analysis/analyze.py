@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 from typing import Any
 
 from raybench.analysis.answer import Answer, Configuration, Curve, Ending, Mfu, RunResult, Status, Summary, ToTarget
@@ -19,23 +19,17 @@ from raybench.analysis.findings.finding import View, findings
 from raybench.analysis.intervals import Sample
 from raybench.analysis.machines import machine_speeds
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import (
-    ENERGY_TO_TARGET,
-    TIME,
-    Measured,
-    as_fraction,
-    measure_all,
-)
-from raybench.analysis.of_mean import means
+from raybench.analysis.measured import ENERGY_TO_TARGET, TIME, Measured, as_fraction, measure_all
 from raybench.analysis.race import race_of
 from raybench.analysis.ratios import cost_ratio, cost_summary, priced, quality_difference, quality_summary
 from raybench.analysis.scaling import scalings
-from raybench.analysis.targets import expected, target_ratio
+from raybench.analysis.targets import expected, means, target_ratio
 from raybench.analysis.trade_off import trade_offs
 from raybench.analysis.trust import trust_of_warnings, with_trust
 from raybench.analysis.until import more_repeats, notes, with_needed_repeats
 from raybench.analysis.work import clock_text, seconds_per_unit
 from raybench.analysis.workloads import over_workloads
+from raybench.core.groups import grouped
 from raybench.core.identity import SYNTHETIC, is_smoke
 from raybench.core.labels import configuration_label
 from raybench.core.ledger import TRAINING
@@ -49,16 +43,6 @@ from raybench.results.run_table import REPORTED, Run, price_of, seconds_in, trai
 
 NOT_RUN, UNFINISHED = "not run", "unfinished"
 """Endings of runs without an end: they were not started, or still run or were interrupted."""
-
-
-def analyze(
-    runs: Iterable[Run],
-    request: GridRequest,
-    baseline: Mapping[str, Any] | None = None,
-    warnings: Iterable[str] = (),
-) -> Answer:
-    """Return the answer to the question of a grid; the arguments are those of `Grid` and of its `answer`."""
-    return Grid(runs, request, baseline).answer(warnings)
 
 
 class Grid:
@@ -124,9 +108,7 @@ class Grid:
         kept = self._sign, request.max_quality_loss
         named = jobs if len(jobs) > 1 else {}
         bests = best(self.judged, matching, metric, named, self._quality_sign, kept)
-        table = (
-            tuple(effects(measured, matching, self.metrics, self._quality_sign is not None)) if self.is_result else ()
-        )
+        table = effects(measured, matching, self.metrics, self._quality_sign is not None) if self.is_result else []
         data = (str(cell.content.data.name) for cell in request.cells)
         answer = Answer(
             grid=request.name,
@@ -141,7 +123,7 @@ class Grid:
             over_workloads=tuple(over_workloads(self.judged, named, metric, weights or {})),
             weights=weights or {},
             trade_offs=tuple(trade_offs(self.judged, metric, named)) if self._quality_sign is None else (),
-            effects=table,
+            effects=tuple(table),
             scalings=tuple(scalings(measured, matching, table)),
             more_repeats=more_repeats(bests[0], configurations, measured) if bests and not request.rule else None,
             machine_speeds=tuple(machine_speeds(self.judged)),
@@ -162,7 +144,7 @@ class Grid:
         )
         if not self.is_result:
             return replace(answer, trust=trust_of_warnings(warnings))
-        return with_trust(View(answer, measured, matching, request), self.findings, warnings)
+        return with_trust(View(answer, measured, matching, request, self.findings), warnings)
 
     def _configuration(self, measured: Measured) -> Configuration:
         """Return a configuration without its rank and cautions."""
@@ -178,14 +160,8 @@ class Grid:
         )
         total_s = _median(map(_whole_s, runs))
         used = [run.utilization for run in runs if run.utilization]
-        problem = next(
-            (
-                text
-                for utilization in used
-                if (text := self._doubted.get(utilization.basis.peak) or utilization.problem)
-            ),
-            "",
-        )
+        problems = (self._doubted.get(utilization.basis.peak) or utilization.problem for utilization in used)
+        problem = next(filter(None, problems), "")
         content = next((run.cell for run in measured.attempts if run.cell), cell.content)
         workload = str(content.workload.name or self.request.workload)
         parts = dict.fromkeys(name for run in runs for name in run.ledger)
@@ -275,10 +251,8 @@ def _curve(run: Run, metric: str) -> Curve:
 
 
 def _endings(cell: PlannedCell, attempts: Sequence[Run]) -> tuple[Ending, ...]:
-    groups: dict[str, list[str]] = {}
-    for run in attempts:
-        if run.status != TrialStatus.COMPLETED:
-            groups.setdefault(run.status or UNFINISHED, []).append(error_text(run))
+    ended = [run for run in attempts if run.status != TrialStatus.COMPLETED]
+    groups = grouped((run.status or UNFINISHED, error_text(run)) for run in ended)
     missing = cell.repeats - len({run.repeat for run in attempts})
     endings = [Ending(status, len(messages), messages[0]) for status, messages in sorted(groups.items())]
     if missing > 0 and not cell.skip:
@@ -306,14 +280,8 @@ def _mfu(runs: Sequence[Run]) -> dict[str, Any]:
     if share is None or share.runs < len(runs):
         return {}
     least = min((utilization.basis for _, utilization in used), key=lambda basis: basis.peak)
-    return {"mfu": Mfu(share, least, _mean(utilization.datasheet_mfu for _, utilization in used))}
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """Return the geometric mean; None if a value is not known."""
-    all_values = list(values)
-    positive = [value for value in all_values if value]
-    return math.exp(fmean(map(math.log, positive))) if all_values and len(positive) == len(all_values) else None
+    of_datasheet = [use.datasheet_mfu for _, use in used if use.datasheet_mfu]
+    return {"mfu": Mfu(share, least, geometric_mean(of_datasheet) if len(of_datasheet) == len(used) else None)}
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -2,7 +2,7 @@
 
 A `Configuration` is a point of the grid with its runs. Each is compared with its reference configuration (`Ratio`,
 `Difference`). `Effect` is one row of the table of effects, `Best` one sentence at the top, `Trust` the line below it.
-`raybench.analysis.analyze.analyze` computes an `Answer`; `raybench.reporting.report.as_json` makes JSON of it.
+`raybench.analysis.analyze.Grid` computes an `Answer`; `raybench.reporting.report.as_json` makes JSON of it.
 
 All ratios have one direction: above 1 is better than the reference, that is faster, cheaper, or with less energy.
 Intervals are 95% intervals. Times are seconds, prices in the currency of the grid, energies joules.

@@ -11,9 +11,10 @@ from statistics import fmean
 from raybench.analysis.answer import LARGE_DIFFERENCE, Best, BestOfDevice, Criterion, Difference, Ratio, Verdict
 from raybench.analysis.intervals import additive_means
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured
+from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured, by_job
 from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, quality_difference, unlike
 from raybench.analysis.targets import expected, target_ratio
+from raybench.core.groups import grouped
 from raybench.core.text import format_value
 from raybench.results.run_table import price_of
 
@@ -42,8 +43,7 @@ def ranking(configurations: Sequence[Measured], metric: str = "", quality_sign: 
     ranked: list[int] = []
     if quality_sign == 0:
         return ranked
-    for job in dict.fromkeys(cell.job for cell in configurations):
-        of_job = [cell for cell in configurations if cell.job == job]
+    for of_job in by_job(configurations).values():
         costs = next((scale.costs for scale in scales(of_job, metric, quality_sign)), {})
         times = {cell.index: fmean(sample.value for sample in cell.times) for cell in of_job if cell.times}
         rankable = [cell.index for cell in of_job if cell.index in {**costs, **times} or cell.tries]
@@ -69,8 +69,7 @@ def best(
         kept: such a sign, and the loss of quality with which a configuration still counts as near the best.
     """
     bests: list[Best] = []
-    for job in dict.fromkeys(cell.job for cell in configurations):
-        in_job = [cell for cell in configurations if cell.job == job]
+    for job, in_job in by_job(configurations).items():
         is_split = any(cell.kind for cell in configurations) or any(cell.untimed for cell in in_job)
         if is_split and sum(bool(cell.times) for cell in in_job) == 1:
             continue  # with nothing to compare it with it would read as a verdict
@@ -98,14 +97,12 @@ def best_of_devices(
 ) -> list[BestOfDevice]:
     """Return the best configuration of each device and job by the first criterion; none if no device has several."""
     bests: list[BestOfDevice] = []
-    for job in dict.fromkeys(cell.job for cell in configurations):
-        in_job = [cell for cell in configurations if cell.job == job]
+    for in_job in by_job(configurations).values():
         scale = next(iter(scales(in_job, metric, quality_sign)), None)
         if scale is None:
             continue
-        groups: dict[str, list[int]] = {}
-        for index in sorted(scale.costs, key=lambda index: scale.costs[index]):
-            groups.setdefault(format_value(configurations[index].axes.get("device")), []).append(index)
+        order = sorted(scale.costs, key=scale.costs.__getitem__)
+        groups = grouped((format_value(configurations[index].axes.get("device")), index) for index in order)
         for first, *rivals in groups.values() if len(groups) > 1 else ():
             pairs = {index: scale.compare(configurations[first], configurations[index]) for index in rivals}
             comparisons = {index: ratio for index, ratio in pairs.items() if ratio and ratio.has_interval}

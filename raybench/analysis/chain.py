@@ -115,7 +115,7 @@ def _step(
 ) -> Step:
     base, new = versions[before], versions[after]
     change = scale.compare(new, base) if {base.index, new.index} <= scale.costs.keys() else None
-    quality = quality_difference(new, base, grid.metric) if isinstance(change, Ratio) and grid.metric else None
+    quality = quality_difference(new, base, grid.metric) if isinstance(change, Ratio) else None
     runs = len(base.completed), len(new.completed)
     verdict = _verdict(grid, change, runs)
     if verdict is StepVerdict.BETTER and scale.criterion is Criterion.FASTEST and quality and quality.is_significant:

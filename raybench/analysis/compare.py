@@ -10,11 +10,7 @@ from raybench.analysis.answer import Caution
 from raybench.analysis.changed_values import changed_values
 from raybench.analysis.judge import Judge
 from raybench.analysis.matching import Matching
-from raybench.analysis.measured import (
-    Measured,
-    Source,
-    as_one_grid,
-)
+from raybench.analysis.measured import Measured, Source, as_one_grid
 from raybench.analysis.until import Certainty, Look
 from raybench.analysis.versions import Change, Comparison, Limits, Verdict, direction_options, version_of
 from raybench.core.cell import ANCHOR, BASE, NEW, VERSION_AXIS

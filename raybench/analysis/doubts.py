@@ -12,9 +12,7 @@ from statistics import fmean, median
 from raybench.analysis.analyze import error_text
 from raybench.analysis.findings.conditions import others_load, slow_runs
 from raybench.analysis.intervals import Sample, difference
-from raybench.analysis.measured import (
-    Measured,
-)
+from raybench.analysis.measured import Measured
 from raybench.analysis.versions import Change, Verdict, version_of
 from raybench.analysis.work import SAME_WORK, clock_of
 from raybench.core.ledger import training_s

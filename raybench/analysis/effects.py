@@ -15,6 +15,7 @@ from raybench.analysis.matching import JOB_AXES, Matching, amount
 from raybench.analysis.measured import ENERGY, TIME, TIME_TO_TARGET, Measured, Pairs
 from raybench.analysis.ratios import as_difference, as_ratio, scaled, shown_effect
 from raybench.analysis.targets import target_ratio
+from raybench.core.groups import grouped
 from raybench.core.text import format_value
 from raybench.devices import hosted
 
@@ -61,11 +62,9 @@ def effects(
         for number, row in enumerate(rows)
         if row.speed or row.quality
     ]
-    largest: dict[str, float] = {}
-    for effect in effects_made:
-        size = _size(effect, metrics[0] if by_quality and metrics else "")
-        largest[effect.axis] = max(size, largest.get(effect.axis, 0.0))
-    return sorted(effects_made, key=lambda effect: -largest[effect.axis])
+    decisive = metrics[0] if by_quality and metrics else ""
+    sizes = grouped((effect.axis, _size(effect, decisive)) for effect in effects_made)
+    return sorted(effects_made, key=lambda effect: -max(sizes[effect.axis]))
 
 
 def _cost_effect(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
@@ -167,11 +166,8 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
 
 
 def _parts(row: _Row, axis: str, amounts: tuple[float, float] | None, metric: str) -> tuple[EffectPart, ...]:
-    groups: dict[str, list[tuple[Measured, Measured]]] = {}
-    for cell, reference in row.pairs:
-        groups.setdefault(format_value(cell.axes.get(axis)), []).append((cell, reference))
     parts = []
-    for pairs in groups.values():
+    for pairs in grouped((format_value(pair[0].axes.get(axis)), pair) for pair in row.pairs).values():
         least = min(len(side.times) for pair in pairs for side in pair)
         runs = least, least
         speed = as_ratio(part.mean, runs) if (part := _cost_effect(TIME, pairs)) else None

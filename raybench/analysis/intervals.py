@@ -17,6 +17,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raybench.core.groups import grouped
+
 Array = NDArray[np.float64]
 
 ALPHA = 0.05  # probability that a 95% interval misses the true value
@@ -312,16 +314,13 @@ def difference(
         return estimate
     repeats = [sample.repeat for sample, _ in _pairs(side, reference)]
     pooled = candidates.within_repeats(repeats) if estimate.paired else candidates.within
-    if pooled is None or any(len(_by_host(samples)) > 1 for samples in (side, reference)):
-        return replace(estimate, alpha=estimate.alpha / candidates.comparisons)
     counts = [len(repeats)] * 2 if estimate.paired else [len(side), len(reference)]
-    error = math.sqrt(pooled.variance * (1 / counts[0] + 1 / counts[1]))
-    if f_probability(estimate.error**2, error**2, estimate.df, pooled.df) < NOISIER:
+    error = math.sqrt(pooled.variance * (1 / counts[0] + 1 / counts[1])) if pooled else 0.0
+    if pooled is None or f_probability(estimate.error**2, error**2, estimate.df, pooled.df) < NOISIER:
         return replace(estimate, alpha=estimate.alpha / candidates.comparisons)
     is_race = stopping is not None and stopping.is_race
-    alpha = (
-        estimate.alpha * POOLED_ALPHA / ALPHA if is_race else min(estimate.alpha, POOLED_ALPHA)
-    ) / candidates.comparisons
+    alpha = estimate.alpha * POOLED_ALPHA / ALPHA if is_race else min(estimate.alpha, POOLED_ALPHA)
+    alpha /= candidates.comparisons
     return replace(estimate, error=max(error, estimate.error), df=pooled.df, alpha=alpha)
 
 
@@ -400,10 +399,7 @@ def _welch(first: Sequence[float], second: Sequence[float], floor: float = 0.0) 
 
 
 def _by_host(side: Sequence[Sample]) -> dict[str, list[float]]:
-    hosts: dict[str, list[float]] = {}
-    for sample in side:
-        hosts.setdefault(sample.host, []).append(sample.value)
-    return hosts
+    return grouped((sample.host, sample.value) for sample in side)
 
 
 Pair = tuple[Sequence[Sample], Sequence[Sample]]  # the runs of a configuration and of the one that it is compared with
@@ -417,7 +413,7 @@ class EffectEstimate:
         mean: over the sets.
         sets: of each set.
         table: differences by repeat (rows) and set, for tests of whether sets differ; None with fewer than 2 repeats
-            or 2 sets, or with several machines.
+            or 2 sets, or with several machines (`raybench.analysis.machines`).
     """
 
     mean: Estimate
@@ -507,38 +503,13 @@ class TwoWayTable:
         return f_probability(n * float(self.values.mean(axis=0).var(ddof=1)), self.ms_residual, m - 1, self.df)
 
 
-def effect(pairs: Sequence[Pair], floor: float = 0.0, candidates: Candidates | None = None) -> EffectEstimate | None:
-    """Return the effect over matched sets; None without a set of which both sides have runs.
-
-    One set is compared as any pair of configurations.
-    """
-    complete = [pair for pair in pairs if pair[0] and pair[1]]
-    sets = [set_difference for pair in complete if (set_difference := difference(*pair, floor, candidates))]
-    if not sets:
-        return None
-    if len(sets) == 1:
-        return EffectEstimate(sets[0], tuple(sets))
-    middle = fmean(estimate.value for estimate in sets)
-    hosts = [{sample.host for pair in complete for sample in pair[number]} for number in range(2)]
-    if max(map(len, hosts)) > 1:
-        # A machine's mean over the sets is one sample.
-        sides = [_machine_means([pair[number] for pair in complete]) for number in range(2)]
-        estimate = _welch(sides[0], sides[1], floor) if all(map(len, sides)) else Estimate(middle)
-        estimate = at_every_look(replace(estimate, value=middle), complete[0][0][0].stopping)
-        return EffectEstimate(estimate, tuple(sets))
-    by_repeat = [{a.repeat: a.value - b.value for a, b in _pairs(*pair)} for pair in complete]
+def table_of_repeats(pairs: Sequence[Pair], floor: float = 0.0) -> TwoWayTable | None:
+    """Return the differences by repeat and matched set; None with fewer than 2 repeats that all sets have."""
+    by_repeat = [{a.repeat: a.value - b.value for a, b in _pairs(*pair)} for pair in pairs]
     repeats = sorted(set.intersection(*(set(gaps) for gaps in by_repeat)))
     if len(repeats) < 2:
-        return EffectEstimate(Estimate(middle), tuple(sets))
-    table = TwoWayTable(np.array([[gaps[repeat] for gaps in by_repeat] for repeat in repeats]), 2 * floor)
-    return EffectEstimate(at_every_look(table.mean, complete[0][0][0].stopping), tuple(sets), table)
-
-
-def _machine_means(sides: Sequence[Sequence[Sample]]) -> list[float]:
-    """Return the mean over sets on each machine that has runs of all of them."""
-    by_set = [{host: fmean(values) for host, values in _by_host(side).items()} for side in sides]
-    hosts = set.intersection(*(set(means) for means in by_set))
-    return [fmean(means[host] for means in by_set) for host in sorted(hosts)]
+        return None
+    return TwoWayTable(np.array([[gaps[repeat] for gaps in by_repeat] for repeat in repeats]), floor)
 
 
 def holm(probabilities: Mapping[Key, float], alpha: float = ALPHA) -> list[Key]:

@@ -21,11 +21,7 @@ from raybench.analysis.doubts import (
 )
 from raybench.analysis.intervals import ALPHA, LEAST_PAIRED, Estimate, Sample, difference, quantile
 from raybench.analysis.machines import effect
-from raybench.analysis.measured import (
-    TIME,
-    TIME_TO_TARGET,
-    Measured,
-)
+from raybench.analysis.measured import TIME, TIME_TO_TARGET, Measured
 from raybench.analysis.ratios import as_ratio, compared, cost_summary, quality_difference
 from raybench.analysis.until import look_level
 from raybench.analysis.versions import (

@@ -21,6 +21,7 @@ from raybench.analysis.answer import Caution, Machine, Ratio
 from raybench.analysis.intervals import ALPHA, EffectEstimate, Estimate, Sample, at_every_look, f_probability
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured, Pairs
 from raybench.core.cell import VERSION_AXIS
+from raybench.core.groups import grouped
 from raybench.core.labels import configuration_label
 
 
@@ -56,10 +57,8 @@ def _spread_of_grid(pairs: Pairs, quantity: str) -> Spread:
         return Spread()
     key, spreads = (first.job, quantity, len(pairs) > 1), first.machines.spreads
     if key not in spreads:
-        by_model: dict[str, list[Sequence[Sample]]] = {}
-        for side in first.machines.configurations:
-            if side.job == first.job and (samples := side.samples(quantity)):
-                by_model.setdefault(side.model, []).append(samples)
+        sides = [side for side in first.machines.configurations if side.job == first.job and side.samples(quantity)]
+        by_model = grouped((side.model, side.samples(quantity)) for side in sides)
         spreads[key] = {model: _pooled(of_model, len(pairs) > 1) for model, of_model in by_model.items()}
     compared = {side.model for pair in pairs for side in pair}
     return _sum(spread for model, spread in spreads[key].items() if model not in compared)
@@ -120,9 +119,7 @@ class _Side:
         df = sum(df_of_host for _, df_of_host in parts)
         variance = max(sum(squares for squares, _ in parts) / df, floor) if df else 0.0
         scale = sum(weight**2 / len(values) for weight, values in zip(weights, repeats, strict=True))
-        alike: dict[frozenset[int], list[float]] = {}
-        for values, numbers in zip(repeats, hosts, strict=True):
-            alike.setdefault(frozenset(numbers), []).append(fmean(values))
+        alike = grouped(zip(map(frozenset, hosts), map(fmean, repeats), strict=True))
         groups = [values for values in alike.values() if len(values) > 1]
         squares = sum(intervals.variance(values) * (len(values) - 1) for values in groups)
         spread = Spread(squares, sum(len(values) - 1 for values in groups))
@@ -138,17 +135,15 @@ def effect(quantity: str, pairs: Pairs, floor: float | None = None) -> EffectEst
 
     `floor` is the least variance of one run, by default that of rounding.
     """
-    single_sets = [
-        (pair, _effect(quantity, [pair], floor)) for pair in pairs if all(side.samples(quantity) for side in pair)
-    ]
-    sets = [(pair, estimate) for pair, estimate in single_sets if estimate]
+    complete = [pair for pair in pairs if all(side.samples(quantity) for side in pair)]
+    sets = [(pair, result) for pair in complete if (result := _effect(quantity, [pair], floor))]
     if len(sets) < 2:
         return sets[0][1] if sets else None
-    result = _effect(quantity, [pair for pair, _ in sets], floor)
-    return replace(result, sets=tuple(estimate.mean for _, estimate in sets)) if result else None
+    return _effect(quantity, [pair for pair, _ in sets], floor, tuple(result.mean for _, result in sets))
 
 
-def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate | None:
+def _effect(quantity: str, pairs: Pairs, floor: float | None, sets: tuple[Estimate, ...] = ()) -> EffectEstimate | None:
+    """Return the effect of one pair, or over several, whose own estimates are `sets`."""
     are_models = any(_differs(cell, reference, quantity) for cell, reference in pairs)
     sides = [(cell.samples(quantity), reference.samples(quantity)) for cell, reference in pairs]
     if not are_models:
@@ -158,12 +153,19 @@ def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate 
     if floor is None:
         floor = max(side.rounding(quantity) for pair in pairs for side in pair)
     if len(hosts[0]) == len(hosts[1]) == 1:
-        result = intervals.effect(sides, floor, candidates)
-        if are_models and result:
-            mean = _moderated(result.mean, 2.0, _prior(quantity, pairs), _spread_of_grid(pairs, quantity))
+        table = intervals.table_of_repeats(sides, 2 * floor) if sets else None
+        if table:
+            mean = at_every_look(table.mean, stopping)
+        elif sets:
+            mean = Estimate(fmean(estimate.value for estimate in sets))
+        elif (difference := intervals.difference(*sides[0], floor, candidates)) is None:
+            return None
+        else:
+            mean = difference
+        if are_models:
+            mean = _moderated(mean, 2.0, _prior(quantity, pairs), _spread_of_grid(pairs, quantity))
             mean = replace(mean, machines=len(hosts[0] | hosts[1]))
-            return replace(result, mean=mean, sets=(mean,))
-        return result
+        return EffectEstimate(mean, sets or (mean,), table)
     if are_models:
         cell, reference = (_Side.of([pair[number] for pair in sides], floor / len(sides)) for number in range(2))
         base = _between(cell, reference)
@@ -178,7 +180,7 @@ def _effect(quantity: str, pairs: Pairs, floor: float | None) -> EffectEstimate 
         base = replace(base, alpha=ALPHA / candidates.comparisons)
     base = replace(at_every_look(base, stopping), machines=len(hosts[0] | hosts[1]))
     mean = _moderated(base, weight, prior, spread)
-    return EffectEstimate(mean, (mean,))
+    return EffectEstimate(mean, sets or (mean,))
 
 
 def _between(side: _Side, reference: _Side) -> Estimate:
@@ -279,26 +281,18 @@ def _differences(samples: Sequence[Sample], references: Sequence[Sample]) -> lis
 
 def machine_speeds(configurations: Sequence[Measured]) -> list[Machine]:
     """Return the machines, each with its speed relative to the others of its model, the slowest first."""
-    by_model: dict[str, list[Measured]] = {}
-    for cell in configurations:
-        if cell.completed:
-            by_model.setdefault(cell.model, []).append(cell)
     hosts = {run.machine_name for cell in configurations for run in cell.completed}
     names = Counter(host.partition(" ")[0] for host in hosts)
     machines = []
-    for same_model in by_model.values():
-        runs = Counter(run.machine_name for cell in same_model for run in cell.completed)
-        devices: dict[str, dict[str, None]] = {}
-        for cell in same_model:
-            for run in cell.completed:
-                device = str(cell.axes.get("device") or cell.model)
-                devices.setdefault(run.machine_name, {})[device] = None
-        for host, count in runs.items():
+    for same_model in grouped((cell.model, cell) for cell in configurations if cell.completed).values():
+        named = [(str(cell.axes.get("device") or cell.model), cell) for cell in same_model]
+        devices = grouped((run.machine_name, device) for device, cell in named for run in cell.completed)
+        for host, of_runs in devices.items():
             name, _, identity = host.partition(" ")
             name += f" ({identity:.6})" if names[name] > 1 else ""
             if name:
-                machine = Machine(name, ", ".join(devices[host]), count)
-                machines.append(_relative(machine, host, same_model, len(runs)))
+                machine = Machine(name, ", ".join(dict.fromkeys(of_runs)), len(of_runs))
+                machines.append(_relative(machine, host, same_model, len(devices)))
     return sorted(machines, key=lambda machine: machine.speed.value if machine.speed else math.inf)
 
 
@@ -342,12 +336,9 @@ def machine_cautions(machines: Sequence[Machine]) -> Iterator[Caution]:
 
 def session_cautions(measured: Sequence[Measured]) -> Iterator[Caution]:
     """Yield a caution for each machine on which a configuration had another speed in a later session."""
-    by_host: dict[str, list[tuple[int, Sample]]] = {}
-    for cell in measured:
-        for run in cell.times:
-            if run.started is not None and run.ended is not None:
-                by_host.setdefault(run.host, []).append((cell.index, run))
-    for host, runs in by_host.items():
+    runs_of_all = [(cell.index, run) for cell in measured for run in cell.times]
+    dated = [(index, run) for index, run in runs_of_all if run.started is not None and run.ended is not None]
+    for host, runs in grouped((run.host, (index, run)) for index, run in dated).items():
         sessions = _sessions(runs)
         pairs = [
             (index, first[index], second[index])

@@ -49,15 +49,15 @@ class Matching:
         self._texts = [{axis: format_value(value) for axis, value in cell.axes.items()} for cell in configurations]
         self._sorted = [sorted(texts.items()) for texts in self._texts]
         self._by_rest: dict[str, dict[tuple[Any, ...], dict[str, int]]] = {}
+        self._timed = [cell for cell in configurations if cell.times]
         self.axes = _varied_axes(configurations)
         self.replaced: Mapping[str, Any] = {}
-        timed = [self._texts[cell.index] for cell in configurations if cell.times]
-        of_timed = {tuple(texts.get(axis) for axis in baseline) for texts in timed}
-        self.compares_best = not baseline or (len(timed) > 1 and len(of_timed) == 1)
+        of_timed = {tuple(self._texts[cell.index].get(axis) for axis in baseline) for cell in self._timed}
+        self.compares_best = not baseline or (len(self._timed) > 1 and len(of_timed) == 1)
         self.baseline = self._usable(self._first_values() if self.compares_best else dict(baseline))
 
     def _first_values(self) -> dict[str, Any]:
-        timed = [cell for cell in self._configurations if cell.times] or self._configurations
+        timed = self._timed or self._configurations
         values = {}
         for axis in self.axes if timed else ():
             texts = {self._texts[cell.index].get(axis) for cell in timed}
@@ -71,7 +71,7 @@ class Matching:
 
     def _usable(self, baseline: dict[str, Any]) -> dict[str, Any]:
         """Return the baseline or, if none of its configurations has a time, the values of the first that has."""
-        timed = [cell for cell in self._configurations if cell.times and baseline.keys() <= cell.axes.keys()]
+        timed = [cell for cell in self._timed if baseline.keys() <= cell.axes.keys()]
         if not baseline or not timed or any(_has(cell, baseline) for cell in timed):
             return baseline
         self.replaced = {} if self.compares_best else baseline
@@ -105,7 +105,7 @@ class Matching:
         """The axes of the answer: those of a requested baseline, else the first axis with several values."""
         if not self.compares_best:
             return list(self.baseline)
-        timed = [cell for cell in self._configurations if cell.times] or self._configurations
+        timed = self._timed or self._configurations
         values = {axis: {self._texts[cell.index].get(axis) for cell in timed} for axis in self.axes}
         return [axis for axis in self.axes if len(values[axis]) > 1 and axis not in (*JOB_AXES, *self.ties)][:1]
 

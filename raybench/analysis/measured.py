@@ -22,6 +22,7 @@ from raybench.analysis.work import (
     whole_pace,
 )
 from raybench.core.cell import VERSION_AXIS
+from raybench.core.groups import grouped
 from raybench.core.job import Target
 from raybench.core.settings import MISSING
 from raybench.core.status import KILLED, TrialStatus
@@ -179,13 +180,18 @@ class Machines:
 Pairs = Sequence[tuple[Measured, Measured]]  # configurations, each with the one that it is compared with
 
 
+def by_job(configurations: Iterable[Measured]) -> dict[str, list[Measured]]:
+    """Return the configurations that may be compared, by their job."""
+    return grouped((cell.job, cell) for cell in configurations)
+
+
 def with_candidates(configurations: Sequence[Measured]) -> list[Measured]:
     """Return configurations with the candidates of their job, by the quantities that a choice may follow."""
     metrics = {name for cell in configurations for name in cell.qualities}
     quantities = (TIME, ENERGY, TIME_TO_TARGET, ENERGY_TO_TARGET, *metrics)
     of_jobs = {
-        job: {name: Candidates(e.samples(name) for e in configurations if e.job == job) for name in quantities}
-        for job in {cell.job for cell in configurations}
+        job: {name: Candidates(cell.samples(name) for cell in of_job) for name in quantities}
+        for job, of_job in by_job(configurations).items()
     }
     return [replace(cell, candidates=of_jobs[cell.job]) for cell in configurations]
 
@@ -284,9 +290,7 @@ class _Measurement:
                 column = run.epochs.column("metrics", name, math.nan)
                 values.setdefault(name, set()).update(filter(math.isfinite, column))
         # The steps to which each version's source rounded seconds, and each metric.
-        seconds: dict[object, list[float]] = {}
-        for cell_id, runs_of_cell in self._by_cell.items():
-            seconds.setdefault(versions[cell_id], []).extend(epoch_s for run in runs_of_cell for epoch_s in run.timed_s)
+        seconds = grouped((versions[run.cell_id], epoch_s) for run in runs for epoch_s in run.timed_s)
         self._seconds = {version: _second(epoch_times) for version, epoch_times in seconds.items()}
         self._steps = {name: _step(name, different) for name, different in values.items()}
 
@@ -309,19 +313,17 @@ class _Measurement:
                     # Sums of 32-bit numbers differ by the order of their terms.
                     rounded = float(f"{value:.{FLOAT32_DIGITS}g}")
                     qualities.setdefault(name, []).append(self._quality(run, rounded))
+        kind = comparable(cell, completed, self.unit, self._has_one_clock)
+        is_changing = any(job_of(run.cell) in self._changing_jobs for run in completed)
+        times = logs(lambda run: seconds_per_unit(run, self.unit, is_changing))
         constant = {
             name
-            for name, samples in qualities.items()
+            for name, samples in [*qualities.items(), (TIME, times)]
             if len(samples) > 1 and len({sample.value for sample in samples}) == 1
         }
         # Accuracies may be equal by chance, as they are shares of whole examples.
         if not are_same([run.distinct_metrics for run in completed]):
             constant = {name for name in constant if not name.endswith("accuracy")}
-        kind = comparable(cell, completed, self.unit, self._has_one_clock)
-        is_changing = any(job_of(run.cell) in self._changing_jobs for run in completed)
-        times = logs(lambda run: seconds_per_unit(run, self.unit, is_changing))
-        if len(times) > 1 and len({sample.value for sample in times}) == 1:
-            constant.add(TIME)
         is_timed = not any(run.is_too_short for run in completed)
         seconds = [epoch_s for run in completed for epoch_s in run.timed_s if epoch_s > 0]
         trained = [run for run in completed if run.epochs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, stdev
+from statistics import fmean, linear_regression, stdev
 
 from raybench.analysis.intervals import quantile
 from raybench.analysis.measured import TIME, Measured, measure_all
@@ -95,11 +95,11 @@ def noise_floor(cell: Measured) -> NoiseFloor:
 
 def _noise(values: Sequence[float], rounding: float, doubling: float | None = None) -> Noise:
     """Return the noise of numbers in the order of their runs; `rounding` is the least variance of one."""
-    count, places = len(values), [place - (len(values) - 1) / 2 for place in range(len(values))]
-    sd, squares = max(stdev(values), math.sqrt(rounding)), sum(place**2 for place in places)
-    slope = sum(place * value for place, value in zip(places, values, strict=True)) / squares
-    rest = sum((v - fmean(values) - slope * p) ** 2 for p, v in zip(places, values, strict=True)) / (count - 2)
-    is_shown = abs(slope) > quantile(count - 2, 0.975) * math.sqrt(rest / squares) > 0
+    count, sd = len(values), max(stdev(values), math.sqrt(rounding))
+    slope, start = linear_regression(range(count), values)
+    rest = sum((value - start - slope * place) ** 2 for place, value in enumerate(values)) / (count - 2)
+    error = math.sqrt(rest / (count * (count**2 - 1) / 12))
+    is_shown = abs(slope) > quantile(count - 2, 0.975) * error > 0
     return Noise(sd, fmean(values), count, slope * (count - 1) if is_shown else 0.0, doubling)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from raybench.analysis.answer import Criterion, Ratio
 from raybench.analysis.best import Scale, scales
-from raybench.analysis.measured import Measured, measure_all
+from raybench.analysis.measured import Measured, by_job, measure_all
 from raybench.analysis.ratios import is_accuracy, quality_difference
 from raybench.core.repeats import RepeatRule
 from raybench.results.grid_request import GridRequest
@@ -99,9 +99,9 @@ class Race:
             quality: in which the best may lose at most `rule.max_loss`.
         """
         race, is_over = replace(self, looks=repeats, rivals={}), True
-        for job in dict.fromkeys(cell.job for cell in measured):
-            race = race._of_job([cell for cell in measured if cell.job == job], rule, quality)
-            racing = [cell.index for cell in measured if cell.job == job and cell.index in race.racing]
+        for of_job in by_job(measured).values():
+            race = race._of_job(of_job, rule, quality)
+            racing = [cell.index for cell in of_job if cell.index in race.racing]
             rivals = [race.rivals[index] for index in racing if index in race.rivals]
             is_over &= len(rivals) == max(0, len(racing) - 1) and all(_is_near(rival.ratio, rule) for rival in rivals)
         return replace(race, is_over=is_over)

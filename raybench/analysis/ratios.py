@@ -98,10 +98,7 @@ def cost_ratio(cell: Measured, reference: Measured, quantity: str = TIME, factor
     """Return the cost of the other ÷ the own; None if one is not known."""
     effect = shown_effect(quantity, [(reference, cell)])
     runs = len(cell.samples(quantity)), len(reference.samples(quantity))
-    if effect is None:
-        return None
-    ratio = as_ratio(effect.mean, runs)
-    return ratio if factor == 1.0 else scaled(ratio, factor)
+    return scaled(as_ratio(effect.mean, runs), factor) if effect else None
 
 
 def as_difference(estimate: Estimate, metric: str, runs: tuple[int, int]) -> Difference:

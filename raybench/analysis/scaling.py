@@ -35,12 +35,8 @@ def scalings(measured: Sequence[Measured], matching: Matching, effects: Sequence
                 times[float(row.value)] = measured[pair[0]].times
                 sides = [measured[index].completed for index in pair]
                 batch_size, batch_before = map(_batch, sides)
-                growths.append(
-                    (
-                        float(row.value) / float(row.other),
-                        batch_size / batch_before if batch_size and batch_before else 0.0,
-                    )
-                )
+                batch_growth = batch_size / batch_before if batch_before else 0.0
+                growths.append((float(row.value) / float(row.other), batch_growth))
                 runs += [run for side in sides for run in side]
         is_strong = all(_is_same(batch, 1.0) for _, batch in growths)
         is_weak = all(_is_same(batch, amount) for amount, batch in growths)

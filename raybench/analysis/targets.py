@@ -1,18 +1,19 @@
-"""Time, price and energy to a quality target, when some runs miss it."""
+"""Time, price and energy to a quality target, when some runs miss it, and whether the mean of runs reaches it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, geometric_mean
+from statistics import fmean, geometric_mean, stdev
 
 from raybench.analysis import intervals
-from raybench.analysis.answer import Ratio, Summary
+from raybench.analysis.answer import Ratio, Summary, TargetMean
 from raybench.analysis.intervals import wilson
 from raybench.analysis.machines import allowance
 from raybench.analysis.measured import TIME_TO_TARGET, Measured, Try
 from raybench.analysis.ratios import cost_ratio
+from raybench.core.job import Target
 
 MANY_RUNS = 10
 """Runs of a side from which a difference of times to the target needs no allowance for misses that were not seen."""
@@ -108,3 +109,25 @@ def _holds_with_misses(ratio: Ratio, first: Expected, second: Expected) -> bool:
         return True
     slower = [side.with_probability(wilson(side.reached, side.runs)[0]) / side.success for side in (first, second)]
     return ratio.low / slower[0] > 1 or ratio.high * slower[1] < 1
+
+
+def means(configurations: Sequence[Measured], target: Target | None) -> Iterator[TargetMean]:
+    """Yield the mean of the last values of each configuration with runs that have the metric.
+
+    It is the rule of speedruns with a fixed length; nothing if each run tries alone. The p is that of a one-sided
+    t-test of a mean at the bound; None with one run, or with runs that are all the same.
+    """
+    if target is None or target.mean_level is None:
+        return
+    for cell in configurations:
+        values = [sample.value for sample in cell.qualities.get(target.metric, ())]
+        if not values:
+            continue
+        sign, mean, p = 1 if target.at_most is None else -1, fmean(values), None
+        if len(values) > 1 and (error := stdev(values) / math.sqrt(len(values))) > 0:
+            from scipy.special import stdtr  # scipy.stats takes a second to load
+
+            p = float(stdtr(len(values) - 1, -sign * (mean - (target.bound or 0.0)) / error))
+        reached_alone = sum(map(target.is_reached_by, values))
+        is_shown = p is not None and p < target.mean_level
+        yield TargetMean(cell.index, mean, len(values), reached_alone, target.is_reached_by(mean), p, is_shown)

@@ -8,16 +8,17 @@ from dataclasses import replace
 
 from raybench.analysis.answer import Configuration, Criterion, Ratio, Step, TradeOff, Within
 from raybench.analysis.best import Scale, scales
-from raybench.analysis.measured import Measured
+from raybench.analysis.measured import Measured, by_job
 from raybench.analysis.ratios import quality_difference
+from raybench.core.groups import grouped
 from raybench.results.run_table import price_of
 
 
 def trade_offs(configurations: Sequence[Measured], metric: str, workloads: Mapping[str, str]) -> list[TradeOff]:
     """Return the trade-off of each job of which several configurations have a price."""
     curves = []
-    for job in dict.fromkeys(cell.job for cell in configurations):
-        by = {scale.criterion: scale for scale in scales([cell for cell in configurations if cell.job == job])}
+    for job, of_job in by_job(configurations).items():
+        by = {scale.criterion: scale for scale in scales(of_job)}
         time, price = by.get(Criterion.FIRST_TO_TARGET) or by.get(Criterion.FASTEST), by.get(Criterion.CHEAPEST)
         if time and price:
             trade_off = _Curve(configurations, time, price, metric).trade_off()
@@ -36,9 +37,7 @@ def choices(
     configurations: Sequence[Configuration], deadline_s: float = math.inf, spend_at_most: float = math.inf
 ) -> list[Within]:
     """Return the choice of each workload within a deadline and what a run may cost, by the means of runs."""
-    jobs: dict[tuple[str, str], list[Configuration]] = {}
-    for cell in configurations:
-        jobs.setdefault((cell.workload, str(cell.axes.get("data_set") or "")), []).append(cell)
+    jobs = grouped(((cell.workload, str(cell.axes.get("data_set") or "")), cell) for cell in configurations)
     within = []
     for job, rows in jobs.items():
         costs = {row.index: (seconds, price) for row in rows for seconds, price in [run_costs(row)] if seconds}
@@ -96,14 +95,10 @@ class _Curve:
         pair = self._ratio(self.time, fastest, cheapest), self._ratio(self.price, cheapest, fastest)
         return TradeOff(tuple(steps), cheapest, fastest, *pair, beaten, self.holds_if_no_miss)
 
-    def _step(self, index: int, cheaper: int | None) -> Step:
-        if cheaper is None:
-            return Step(index)
-        cell, before = self.configurations[index], self.configurations[cheaper]
-        quality = quality_difference(cell, before, self.metric) if self.metric else None
-        return Step(
-            index, cheaper, self._ratio(self.time, index, cheaper), self._ratio(self.price, index, cheaper), quality
-        )
+    def _step(self, index: int, cheaper: int) -> Step:
+        quality = quality_difference(self.configurations[index], self.configurations[cheaper], self.metric)
+        speed, price = self._ratio(self.time, index, cheaper), self._ratio(self.price, index, cheaper)
+        return Step(index, cheaper, speed, price, quality)
 
     def _winner(self, index: int) -> int | None:
         """Return the configuration that is shown to be faster and cheaper; None if none is."""

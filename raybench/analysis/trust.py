@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
+from itertools import chain, cycle
 from statistics import fmean
 from string import ascii_lowercase
 
@@ -51,11 +51,11 @@ def trust_of_warnings(warnings: Iterable[str]) -> Trust:
     return Trust(TrustLevel.CAUTIONS if cautions else TrustLevel.CLEAR, cautions)
 
 
-def with_trust(view: View, findings: Mapping[int, Sequence[Finding]], warnings: Iterable[str] = ()) -> Answer:
+def with_trust(view: View, warnings: Iterable[str]) -> Answer:
     """Return the answer with its cautions and notes, and the marks of the cautions at its parts."""
     answer, measured, matching = view.answer, view.measured, view.matching
     compares_devices = len({str(cell.axes.get("device")) for cell in measured if cell.completed}) > 1
-    shifts = [_shifts(cell, findings, compares_devices) for cell in measured]
+    shifts = [_shifts(cell, view.findings, compares_devices) for cell in measured]
     statements, rows = list(_statements(answer, matching)), answer.configurations
     marked: list[tuple[Caution, set[int]]] = []  # with the ids of the parts of the answer that they mark
     notes: list[Caution] = []
@@ -65,10 +65,8 @@ def with_trust(view: View, findings: Mapping[int, Sequence[Finding]], warnings: 
     for code in dict.fromkeys(code for shift in shifts for code in shift):
         concerned = [cell for cell in answer.configurations if code in shifts[cell.index]]
         doubts = [(statement, statement.doubt(code, shifts)) for statement in statements]
-        changed, caution = (
-            [statement.part for statement, doubt in doubts if doubt],
-            _caution(code, measured, findings),
-        )
+        changed = [statement.part for statement, doubt in doubts if doubt]
+        caution = _caution(code, view)
         if not changed and uncompared.isdisjoint(caution.configurations):
             notes.append(caution)
             continue
@@ -78,7 +76,7 @@ def with_trust(view: View, findings: Mapping[int, Sequence[Finding]], warnings: 
     further = trust_of_warnings(warnings).cautions
     criteria = {criterion for best in answer.best for criterion in best.ratios}
     words = {id(best): view.words(best.configuration, best.other) for best in answer.best if best.other is not None}
-    for caution in (*further, *_of_grid(view), *view.cautions(), *_notes(measured, findings)):
+    for caution in (*further, *_of_grid(view), *view.cautions(), *_notes(view)):
         about, decides = _about(caution.code), bool(criteria & DECIDED_BY.get(_about(caution.code), set()))
         if about == "quality" or (about == "energy" and decides):
             turns = caution.could_change_best or (decides and caution.code in kinds())
@@ -139,15 +137,13 @@ _Shifts = Sequence[Mapping[str, float]]
 """By configuration and code: how much its log time may be too long; infinite if not known."""
 
 
-def _shifts(
-    measured: Measured, run_findings: Mapping[int, Sequence[Finding]], compares_devices: bool
-) -> Mapping[str, float]:
+def _shifts(cell: Measured, findings: Mapping[int, Sequence[Finding]], compares_devices: bool) -> Mapping[str, float]:
     """Return by how much cautions may have changed the mean log time of a configuration."""
     shifts: dict[str, float] = {}
-    for finding in (finding_of_run for run in measured.completed for finding_of_run in run_findings.get(id(run), ())):
+    for finding in (finding for run in cell.completed for finding in findings[id(run)]):
         kind = kinds()[finding.code]
         if kind.caution and kind.about == "times" and (compares_devices or not kind.of_hardware):
-            long = math.inf if finding.too_long is None else math.log1p(finding.too_long) / len(measured.completed)
+            long = math.inf if finding.too_long is None else math.log1p(finding.too_long) / len(cell.completed)
             shifts[finding.code] = shifts.get(finding.code, 0.0) + long
     return shifts
 
@@ -197,32 +193,29 @@ def _verdict(ratio: Ratio, shift: float = 0.0) -> int:
     return int(low * factor > 1) - int(high * factor < 1)
 
 
-def _caution(code: str, measured: Sequence[Measured], run_findings: Mapping[int, Sequence[Finding]]) -> Caution:
+def _caution(code: str, view: View) -> Caution:
     """Return a kind of finding, described by its worst run."""
-    all_runs = [(cell.index, run_findings.get(id(run), ())) for cell in measured for run in cell.completed]
-    concerned = [index for index, findings in all_runs if any(finding.code == code for finding in findings)]
-    worst = max(
-        (finding for _, findings in all_runs for finding in findings if finding.code == code),
-        key=lambda finding: finding.degree,
-    )
+    by_run = [[finding for finding in view.findings[id(run)] if finding.code == code] for _, run in view.runs]
+    concerned = [index for (index, _), findings in zip(view.runs, by_run, strict=True) if findings]
+    worst = max(chain.from_iterable(by_run), key=lambda finding: finding.degree)
     text = worst.text.replace("the run", "the worst run", 1) if len(concerned) > 1 else worst.text
     indices = tuple(dict.fromkeys(concerned))
-    return Caution(code, text, worst.remedy, "", len(concerned), len(all_runs), indices, too_long=worst.too_long)
+    return Caution(code, text, worst.remedy, "", len(concerned), len(view.runs), indices, too_long=worst.too_long)
 
 
-def _notes(measured: Sequence[Measured], run_findings: Mapping[int, Sequence[Finding]]) -> Iterator[Caution]:
+def _notes(view: View) -> Iterator[Caution]:
     """Yield findings that change no time, warnings of runs, and reasons why energy was not measured."""
-    runs = [run for cell in measured for run in cell.completed]
-    for code in dict.fromkeys(finding.code for run in runs for finding in run_findings.get(id(run), ())):
+    runs = [run for _, run in view.runs]
+    for code in dict.fromkeys(finding.code for run in runs for finding in view.findings[id(run)]):
         if not kinds()[code].caution or kinds()[code].about != "times":
-            yield _caution(code, measured, run_findings)
-    attempts = [run for cell in measured for run in cell.attempts]
+            yield _caution(code, view)
+    attempts = [run for cell in view.measured for run in cell.attempts]
     missing = [("metric_missing", text) for run in attempts for text in run.unmatched]
     warnings = Counter([*missing, *(("warning", text) for run in attempts for text in run.warnings)])
     for (code, text), count in warnings.items():
         yield Caution(code, text.rstrip("."), runs=count, of_runs=len(attempts))
     without = [run for run in runs if run.energy_j is None]
-    if without and any(cell.energies for cell in measured):
+    if without and any(cell.energies for cell in view.measured):
         reasons = [reason for run in without for reason in run.unmetered]
         why = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
         yield Caution("energy_missing", f"energy was not measured{why}", runs=len(without), of_runs=len(runs))

@@ -83,10 +83,8 @@ def progress(
     for cell, reference in _compared(measured, matching, request):
         if request.cells[cell.index].skip:
             continue
-        estimate, repeats = (
-            compared(cell, reference, TIME),
-            [{run.repeat for run in side.ended} for side in (cell, reference)],
-        )
+        estimate = compared(cell, reference, TIME)
+        repeats = [{run.repeat for run in side.ended} for side in (cell, reference)]
         half, needed, count = estimate.half if estimate else None, None, len(set.intersection(*repeats))
         if estimate and estimate.alone:  # more repeats say nothing about other machines of these models
             estimate = estimate.alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 
@@ -42,13 +43,9 @@ _SAME_WORK = re.compile(
 """Names of axes that are known to leave the work of an epoch alone."""
 
 
-def counted_units(attempts: Iterable[Run]) -> dict[str, int]:
+def counted_units(attempts: Iterable[Run]) -> Counter[str]:
     """Return what completed runs count, such as examples and tokens, with the number of runs that do."""
-    units: dict[str, int] = {}
-    for run in attempts:
-        for name in run.counted if run.status == TrialStatus.COMPLETED else ():
-            units[name] = units.get(name, 0) + 1
-    return units
+    return Counter(name for run in attempts if run.status == TrialStatus.COMPLETED for name in run.counted)
 
 
 def choose_unit(attempts: Sequence[Run], requested: str = "") -> Unit:
@@ -59,7 +56,7 @@ def choose_unit(attempts: Sequence[Run], requested: str = "") -> Unit:
     """
     runs = [attempt for attempt in attempts if attempt.status == TrialStatus.COMPLETED and attempt.epochs]
     counts = counted_units(runs)
-    with_examples = counts.get("examples", 0)
+    with_examples = counts["examples"]
     unit_counts = {name: number for name, number in counts.items() if name != "examples"}
     most = requested if requested in counts else max(unit_counts, key=lambda name: unit_counts[name], default="")
     if most == "examples":

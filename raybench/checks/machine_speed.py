@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+import msgspec
+
 from raybench.checks import roofline
 from raybench.devices import Assignment, Hardware, frameworks, hosted, open_device, probe
 from raybench.devices.host import machine_id, usable_cores
@@ -92,9 +94,9 @@ def measured_here(hardware: Iterable[Hardware], packages: Mapping[str, str]) -> 
     for device in hardware:
         usable = (name for name in frameworks(device.kind) if FRAMEWORKS[name].package in packages)
         framework = next((name for name in usable if FRAMEWORKS[name].folder), "")
-        for precision in ("fp32",) if hosted(device.kind) else ("fp32", "bf16") if framework else ():
-            if not framework:
-                continue
+        if not framework:
+            continue
+        for precision in ("fp32",) if hosted(device.kind) else ("fp32", "bf16"):
             command = [sys.executable, "-m", __name__, device.kind, framework, precision]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
@@ -116,10 +118,8 @@ def kept(folder: Path) -> Iterator[Speed]:
     """Yield the measurements of a results folder; damaged lines are left out."""
     path = folder / FILE
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
-        with suppress(ValueError, TypeError):
-            speed = Speed(**json.loads(line))
-            if isinstance(speed.rates, dict):
-                yield speed
+        with suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(line, type=Speed)
 
 
 def of_runs(runs: Iterable[Run]) -> Iterator[Speed]:
@@ -146,10 +146,9 @@ def verdicts(speed: Speed, measurements: Iterable[Speed]) -> Iterator[tuple[str,
         if not rates and (peak := MEASURED.get(speed.model, {}).get((name, speed.precision))):
             rates, reference = [peak], "the one in raybench's table"
         share = rate / median(rates) - 1 if rates else 0.0
-        text = "normal" if abs(share) <= USUAL else f"{100 * abs(share):.0f}% {'below' if share < 0 else 'above'}"
-        verdict = (
-            f"{text}{'' if text == 'normal' else ' ' + reference}" if rates else "no other machine to compare with"
-        )
+        verdict = "normal" if rates else "no other machine to compare with"
+        if abs(share) > USUAL:
+            verdict = f"{100 * abs(share):.0f}% {'below' if share < 0 else 'above'} {reference}"
         yield name, f"{rate / _SCALES[name]:.3g} {UNITS[name]}", verdict
 
 

@@ -83,7 +83,7 @@ def command(
     from raybench.cli.console import page as terminal
     from raybench.cli.console import print_lines
     from raybench.reporting import build
-    from raybench.reporting.image import figure_image
+    from raybench.reporting.figures import figure_image
     from raybench.reporting.page import page
     from raybench.reporting.report import as_json
     from raybench.reporting.tables import as_markdown
@@ -99,7 +99,7 @@ def command(
     if data:
         write_file(data, as_json(report))
     for path in drawn:
-        write_file(path, figure_image(report, path))
+        write_file(path, figure_image(report.answer, path))
     if table:
         write_file(table, as_markdown(report))
     if not {html, data, table} & {Path("-")}:

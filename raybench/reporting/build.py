@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Caution
@@ -27,16 +27,14 @@ from raybench.datasets.paths import user_path
 from raybench.errors import UsageError, nearest
 from raybench.reporting.comparison import sentences
 from raybench.reporting.report import Report
+from raybench.results.executions import Execution
 from raybench.results.folder import grids_in, has_results
 from raybench.results.grid_request import GridRequest, request_of_runs
+from raybench.results.history import GridHistory
 from raybench.results.run_table import Run
 from raybench.results.utilization import unknown_mfu
 from raybench.sources import GridSource, load_grids
 from raybench.tracking.store import is_store
-
-if TYPE_CHECKING:
-    from raybench.results.executions import Execution
-    from raybench.results.history import GridHistory
 
 _TARGET = re.compile(
     r"(?P<mean>mean )?\s*(?P<metric>[^<>=\s]+)\s*(?P<sign><=|>=)\s*(?P<bound>-?\d+(?:\.\d+)?(?:e-?\d+)?)"
@@ -136,10 +134,9 @@ def from_grid(grid: GridSource, options: ReportOptions | None = None, everything
             raise UsageError("spend_at_most: no configuration has a price; set `price_per_hour`, or use --prices")
         within = choices(answer.configurations, deadline_s or math.inf, math.inf if spend is None else spend)
         answer = replace(answer, deadline_s=deadline_s, spend_at_most=spend, within=tuple(within))
-    report = replace(report, answer=answer)
-    status = replace(report.answer.status, is_own=grid.is_folder)
-    status = replace(status, repeats=(*status.repeats, *grid.warnings))  # without them, the answer may be different
-    return replace(report, answer=replace(report.answer, status=status))
+    # Without the warnings, the answer may be different.
+    status = replace(answer.status, is_own=grid.is_folder, repeats=(*answer.status.repeats, *grid.warnings))
+    return replace(report, answer=replace(answer, status=status))
 
 
 def _changed(request: GridRequest, attempts: Sequence[Run], options: ReportOptions) -> tuple[GridRequest, list[Run]]:

@@ -45,10 +45,8 @@ def _sentences(chain: Chain) -> Iterator[str]:
 
 
 def _words(chain: Chain, verdict: StepVerdict) -> str:
-    if chain.criterion is not Criterion.QUALITY:
-        speeds = {StepVerdict.BETTER: "faster", StepVerdict.WORSE: "slower"}
-        return speeds.get(verdict, str(verdict))
-    return str(verdict)
+    of_speed = {StepVerdict.BETTER: "faster", StepVerdict.WORSE: "slower"}
+    return str(verdict) if chain.criterion is Criterion.QUALITY else of_speed.get(verdict, str(verdict))
 
 
 def _whole(chain: Chain) -> str:
@@ -67,11 +65,11 @@ def _whole(chain: Chain) -> str:
 
 def columns(chains: Sequence[Chain]) -> list[Column]:
     """Return the table of the steps of all chains, each whole chain after its steps."""
-    rows = [(chain, step, step.after) for chain in chains for step in chain.steps]
-    ends = {id(chain.steps[-1]): chain for chain in chains if len(chain.steps) > 1}
-    for place in reversed(range(len(rows))):
-        if chain := ends.get(id(rows[place][1])):
-            rows.insert(place + 1, (chain, chain.whole, f"{chain.whole.after}, whole chain"))
+    rows: list[tuple[Chain, Step, str]] = []
+    for chain in chains:
+        rows += [(chain, step, step.after) for step in chain.steps]
+        if len(chain.steps) > 1:
+            rows.append((chain, chain.whole, f"{chain.whole.after}, whole chain"))
     first, metric = chains[0], metric_name(chains[0].metric)
     quantity = metric if first.criterion is Criterion.QUALITY else CRITERIA[first.criterion].quantity
     table = [

@@ -69,14 +69,18 @@ def rows(answer: Answer) -> list[Configuration]:
 
 def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
     """Return the table of configurations; columns without any value are left out."""
+
+    def column(
+        head: str, path: str, text: Callable[[Any], str] | None = None, size: float = 1, **options: Any
+    ) -> Column:
+        values = [at(row, path) for row in shown]
+        texts = [NOTHING if value is None else text(value) for value in values] if text else column_texts(values, size)
+        return Column(head, texts, **{"right": True, **options})
+
+    labels = Column("configuration", [row.label or answer.workload for row in shown], kind=LABEL)
+    axes = [column(axis_label(axis), f"axes.{axis}", _axis_value, right=False, kind=AXIS) for axis in answer.axes]
     if is_smoke(answer.grid):
         outcomes = ["completed" if row.completed == row.planned else outcome_text(row) for row in shown]
-        labels = Column("configuration", [row.label or answer.workload for row in shown], kind=LABEL)
-        values = [(axis, [at(row, f"axes.{axis}") for row in shown]) for axis in answer.axes]
-        axes = [
-            Column(axis_label(axis), [NOTHING if value is None else _axis_value(value) for value in of_axis], kind=AXIS)
-            for axis, of_axis in values
-        ]
         return [labels, *axes, Column("outcome", outcomes, kind=TEXT)]
     unit, metric, goal, currency = answer.unit, answer.metric, goal_text(answer), currency_sign(answer)
     reaches = is_reached(answer.configurations)
@@ -88,19 +92,11 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
     rate_drop = 1 if unit.has_rate else 6 if reaches else 3 if has_prices else 1
     time_drop = 6 if any(at(row, "rate.value") for row in shown) else rate_drop
     goal_s, unit_s = (column_unit(at(row, f"{path}.value") for row in shown) for path in (EXPECTED, "seconds"))
-
-    def column(
-        head: str, path: str, text: Callable[[Any], str] | None = None, size: float = 1, **options: Any
-    ) -> Column:
-        values = [at(row, path) for row in shown]
-        texts = [NOTHING if value is None else text(value) for value in values] if text else column_texts(values, size)
-        return Column(head, texts, **{"right": True, **options})
-
     quality = partial(metric_text, metric, decimals=quality_decimals(answer))
     columns = [
         column("#", "rank", str, drop=3 if has_prices else 1),
-        Column("configuration", [row.label or answer.workload for row in shown], kind=LABEL),
-        *(column(axis_label(axis), f"axes.{axis}", _axis_value, right=False, kind=AXIS) for axis in answer.axes),
+        labels,
+        *axes,
         column(f"to {goal}, {goal_s.name}", EXPECTED, size=goal_s.seconds, drop=3),
         column("reached", "to_target", lambda to: f"{to.reached}/{to.tried}" if to.tried else NOTHING, drop=1),
         _ratios(f"speed to {goal}", shown, "to_target.ratio"),

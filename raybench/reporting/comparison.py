@@ -35,20 +35,17 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     if growth := [text for text in map(_growth_text, changes) if text]:
         yield f"In these runs, new takes more: {names_text(growth)}."
     open_speed = [cell for cell in undecided if cell.speed and (cell.speed.low or 0) < 1 / (1 + limits.slowdown)]
-    busy = {*BUSY, BUSY_REASON} & {
-        *(caution.code for caution in comparison.cautions),
-        *(cell.reason for cell in undecided),
-    }
-    busy &= {*BUSY, BUSY_REASON} if open_speed else {BUSY_REASON}
+    has_load = bool(open_speed) and any(caution.code in BUSY for caution in comparison.cautions)
+    is_busy = has_load or any(cell.reason == BUSY_REASON for cell in undecided)
     if undecided:
         more = comparison.more_repeats
         unknown = "more repeats alone would not decide it"
         hint = f"about {plural(more, 'more repeat')} could decide it" if more else unknown
-        hint = "other programs kept the machine busy; stop them and compare again" if busy else hint
+        hint = "other programs kept the machine busy; stop them and compare again" if is_busy else hint
         yield f"{decision}: {len(undecided)} {of_all}; {hint}."
     for cell in (cell for cell in changes if cell in undecided or (cell.verdict.fails and cell.verdict not in _SLOWER)):
         # On a quiet machine it would be fewer.
-        time = f"; {plural(cell.more_repeats, 'more repeat')}" if cell.more_repeats and not busy else ""
+        time = f"; {plural(cell.more_repeats, 'more repeat')}" if cell.more_repeats and not is_busy else ""
         time += f", {seconds_text(cell.more_s)}" if cell.more_s and time else ""
         text = f"{cell.label}: {cell.reason}" if len(changes) > 1 or "/" in cell.reason.split(" ")[0] else cell.reason
         text = text if text.startswith(cell.label) else f"{text[:1].upper()}{text[1:]}"

@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from io import StringIO
+from io import BytesIO, StringIO
 from itertools import chain, cycle
+from pathlib import Path
 from statistics import fmean
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,7 @@ from raybench.analysis.ratios import is_accuracy, scaled
 from raybench.core.labels import named_value
 from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable
-from raybench.errors import RaybenchError
+from raybench.errors import RaybenchError, UsageError, nearest
 from raybench.reporting.columns import rows
 from raybench.reporting.layout import NOTHING
 from raybench.reporting.words.effects import plural_noun
@@ -46,6 +47,8 @@ ROW = 0.27  # height of a configuration's row in inches
 VISIBLE = 0.3  # least share of a run in percent that a bar shows
 MAX_ROWS, MAX_CURVES = 20, 8  # maximum number of configurations in a figure with rows, and of learning curves
 MAX_LABEL = 26  # maximum number of characters of a label
+
+FORMATS, DPI = (".svg", ".png", ".pdf"), 200  # of image files
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#8a2be2", "#b8860b", "#7f7f7f")
 """Colors that are distinguishable with most kinds of color blindness, on light and on dark pages."""
@@ -130,6 +133,30 @@ def rendered_figures(answer: Answer, names: Iterable[str] = ()) -> dict[str, Ren
     return drawn
 
 
+def figure_image(answer: Answer, path: Path) -> bytes:
+    """Return the figure that a file is named after, such as `speed.svg`, as SVG, PNG or PDF.
+
+    Raises:
+        UsageError: there is no such figure or format, or the grid has no data for it.
+    """
+    if path.stem not in FIGURES:
+        hint = nearest(path.stem, FIGURES)
+        raise UsageError(f"--figure {path}: the name of the file is that of a figure; {hint}")
+    if path.suffix not in FORMATS:
+        raise UsageError(f"--figure {path}: {nearest(path.suffix, FORMATS)}")
+    try:
+        figure = draw(path.stem, answer)
+    except NoDataError as error:
+        raise UsageError(f"--figure {path}: {error}") from None
+    file = BytesIO()
+    with styled(path.stem):
+        from matplotlib import rcParams
+
+        rcParams["svg.fonttype"] = "path"  # a reader may lack the font
+        figure.savefig(file, format=path.suffix[1:], dpi=DPI)
+    return file.getvalue()
+
+
 def speed(answer: Answer, make: Make) -> Figure:
     """Draw the speed of each configuration relative to its reference, and its quality beside it.
 
@@ -169,7 +196,7 @@ def speed(answer: Answer, make: Make) -> Figure:
     # Beside a second panel, a long title would run into its title.
     title = f"relative speed{goal}" if relative else absolute
     panel.set_xlabel(fill(title, 24) if len(panels) > 1 else title, loc="left")
-    _name_rows(panel, answer, shown)
+    _name_rows(panel, [_fitted(answer, row) for row in shown])
     if len(panels) > 1:
         _quality_panel(panels[1], answer, shown, colors)
     for panel in panels:
@@ -178,9 +205,9 @@ def speed(answer: Answer, make: Make) -> Figure:
     return figure
 
 
-def _name_rows(panel: Axes, answer: Answer, shown: Sequence[Configuration]) -> None:
-    panel.set_yticks(range(len(shown)), [_fitted(answer, row) for row in shown])
-    panel.set_ylim(len(shown) - 0.45, -0.55)
+def _name_rows(panel: Axes, names: Sequence[str]) -> None:
+    panel.set_yticks(range(len(names)), names)
+    panel.set_ylim(len(names) - 0.45, -0.55)
     panel.tick_params(axis="y", length=0)
 
 
@@ -278,7 +305,7 @@ def time_parts(answer: Answer, make: Make) -> Figure:
         ends = [end + share for end, share in zip(ends, shares, strict=True)]
     for row, parts in enumerate(sums):
         panel.text(101, row, seconds_text(sum(parts.values())), va="center", fontsize=8.5)
-    _name_rows(panel, answer, shown)
+    _name_rows(panel, [_fitted(answer, row) for row in shown])
     panel.set_xlim(0, 100)
     panel.set_xlabel("share of a run's wall time, %", loc="left")
     options: dict[str, Any] = {"frameon": False, "handlelength": 0.9, "handletextpad": 0.4, "columnspacing": 1.1}
@@ -347,9 +374,7 @@ def draw_steps(chain: Chain) -> Figure:
             if step.change:
                 _interval(panel, row, step.change, color, hollow=step.verdict is StepVerdict.NOISE, scale=scale)
         panel.axvline(1 if is_ratio else 0, color=INK, linewidth=0.8, zorder=0)
-        panel.set_yticks(range(len(chain.steps)), [_shortened(step.after) for step in chain.steps])
-        panel.set_ylim(len(chain.steps) - 0.45, -0.55)
-        panel.tick_params(axis="y", length=0)
+        _name_rows(panel, [_shortened(step.after) for step in chain.steps])
         what = "relative speed" if is_ratio else metric_name(chain.metric) + (", points" if scale == 100 else "")
         panel.set_xlabel(f"{what}, against the version before", loc="left")
         panel.grid(axis="x", linewidth=0.4, color=LINE)

@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import median
 
 from raybench.analysis.answer import Answer
-from raybench.core.code_state import DIRTY
 from raybench.core.labels import axis_label
 from raybench.core.repeats import percent
 from raybench.core.secret_masking import redact
@@ -16,7 +15,6 @@ from raybench.core.text import join_words, names_text, plural
 from raybench.reporting.words.captions import machines_text, reference_text
 from raybench.reporting.words.numbers import budget_text, seconds_text
 from raybench.reporting.words.quality import target_text
-from raybench.results.executions import Execution
 from raybench.results.folder import ATTEMPTS, CHECKS, event_files, execution_files
 from raybench.results.run_table import OF_A_TABLE, Run
 
@@ -99,39 +97,6 @@ def _comparison(answer: Answer) -> Iterator[str]:
 
 
 SOFTWARE = ("raybench", "torch", "torch_xla", "tensorflow", "jax", "python")  # what of the versions a paragraph names
-
-FRAMEWORK = ("framework", "engine.framework_version")
-
-
-def provenance(
-    runs: Sequence[Run],
-    machines: Sequence[str],
-    dates: Sequence[str],
-    versions: Mapping[str, Sequence[str]],
-    executions: Sequence[Execution] = (),
-    sources: Sequence[str] = (),
-) -> dict[str, list[str]]:
-    """Return where results come from, by kind; kinds of which nothing is known are left out."""
-    drivers = (run.hardware.get("driver") for run in runs)
-    leaves = (run.cell.leaves for run in runs)
-    frameworks = (" ".join(str(values[name]) for name in FRAMEWORK if name in values) for values in leaves)
-    commits = [*(str(execution.made_with.get("commit") or "") for execution in executions), *versions.get("commit", ())]
-    commands = [
-        *(str(execution.made_with.get("command") or "") for execution in executions),
-        *(run.command for run in runs),
-    ]
-    by_kind: dict[str, Iterable[object]] = {
-        "sources": map(source_line, sources),
-        "machines": machines,
-        "dates (UTC)": [" to ".join(dates)],
-        "driver": drivers,
-        "framework": frameworks,
-        "versions": [f"{name} {', '.join(numbers)}" for name, numbers in versions.items() if name != "commit"],
-        "commit": (commit.replace(DIRTY, " with uncommitted changes") for commit in commits),
-        "command": commands,
-    }
-    texts_of = {name: [str(text) for text in dict.fromkeys(texts) if text] for name, texts in by_kind.items()}
-    return {name: texts for name, texts in texts_of.items() if texts}
 
 
 def source_line(source: str) -> str:

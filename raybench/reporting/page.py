@@ -6,9 +6,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from raybench.analysis.answer import Answer
 from raybench.core.text import plural, printable
 from raybench.reporting import figures
 from raybench.reporting.columns import configuration_columns, device_columns, effect_columns, machine_columns, rows
+from raybench.reporting.report import Report
 from raybench.reporting.tables import as_markdown
 from raybench.reporting.words.best import best_texts, further_sentences
 from raybench.reporting.words.captions import hardware_text, machines_text, table_caption
@@ -18,9 +20,6 @@ from raybench.tracking.mapping import Result
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-    from raybench.analysis.answer import Answer
-    from raybench.reporting.report import Report
 
 USED: tuple[Callable[..., Any], ...] = (
     *(status_sentences, best_texts, further_sentences, effect_detail, effects_note, table_caption, failure_sentences),

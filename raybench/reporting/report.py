@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cached_property
@@ -13,10 +13,11 @@ from typing import Any
 
 from raybench.analysis.answer import Answer
 from raybench.core.cell import CellDevice
+from raybench.core.code_state import DIRTY
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural, printable_json
 from raybench.devices import hardware_text
-from raybench.reporting.method import method, provenance
+from raybench.reporting.method import method, source_line
 from raybench.reporting.words.best import best_texts, verdict
 from raybench.reporting.words.effects import scaling_sentences
 from raybench.reporting.words.goodput import goodput_sentences
@@ -37,6 +38,8 @@ VERSION = 1  # version of the format of `as_json`; it is raised if a field chang
 
 CONTEXT = ("made", "dates", "grid_file", "machines", "versions", "clocks", "method", "provenance")
 """Attributes of a report that its JSON has besides the answer."""
+
+FRAMEWORK = ("framework", "engine.framework_version")  # the fields of a cell with its framework
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,23 @@ class Report:
 
     @cached_property
     def provenance(self) -> dict[str, list[str]]:
-        """Where its results come from, by kind: sources with digests, machines, versions, commit, command."""
-        return provenance(self._completed, self.machines, self.dates, self.versions, self.executions, self.sources)
+        """Where its results come from, as far as it is known: sources with digests, machines, versions, command."""
+        leaves = (run.cell.leaves for run in self._completed)
+        made_with = [execution.made_with for execution in self.executions]
+        commits, commands = ([str(made.get(name) or "") for made in made_with] for name in ("commit", "command"))
+        commits += self.versions.get("commit", [])
+        by_kind: dict[str, Iterable[object]] = {
+            "sources": map(source_line, self.sources),
+            "machines": self.machines,
+            "dates (UTC)": [" to ".join(self.dates)],
+            "driver": (run.hardware.get("driver") for run in self._completed),
+            "framework": (" ".join(str(values[name]) for name in FRAMEWORK if name in values) for values in leaves),
+            "versions": [f"{name} {', '.join(numbers)}" for name, numbers in self.versions.items() if name != "commit"],
+            "commit": (commit.replace(DIRTY, " with uncommitted changes") for commit in commits),
+            "command": [*commands, *(run.command for run in self._completed)],
+        }
+        texts_of = {name: [str(text) for text in dict.fromkeys(texts) if text] for name, texts in by_kind.items()}
+        return {name: texts for name, texts in texts_of.items() if texts}
 
 
 def _machine(run: Run) -> str:

@@ -7,11 +7,13 @@ from functools import cached_property
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
+from raybench.analysis.answer import Answer
 from raybench.analysis.findings.finding import findings
 from raybench.core.options import ReportOptions
 from raybench.core.text import plural
 from raybench.errors import UsageError, nearest
 from raybench.reporting import build, frames
+from raybench.reporting.report import Report
 from raybench.reporting.text import report_text
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.run_table import TRIALS, Run
@@ -20,9 +22,6 @@ from raybench.sources import GridSource
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from raybench.analysis.answer import Answer
-    from raybench.reporting.report import Report
 
 
 class Results:

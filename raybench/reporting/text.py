@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from raybench.analysis.answer import Answer
 from raybench.core.text import names_text, plural, printable
 from raybench.reporting.columns import configuration_columns, device_columns, effect_columns, machine_columns, rows
 from raybench.reporting.layout import AXIS, Line, fitting, table_lines, wrapped
@@ -12,15 +12,7 @@ from raybench.reporting.words.best import best_texts, further_sentences
 from raybench.reporting.words.captions import hardware_text, table_caption
 from raybench.reporting.words.effects import effect_detail, effects_note
 from raybench.reporting.words.goodput import goodput_sentences
-from raybench.reporting.words.status import (
-    caution_text,
-    failure_sentences,
-    status_sentences,
-    trust_sentence,
-)
-
-if TYPE_CHECKING:
-    from raybench.analysis.answer import Answer
+from raybench.reporting.words.status import caution_text, failure_sentences, status_sentences, trust_sentence
 
 MAX_ROWS, WORST_ROWS = 12, 3
 """Maximum number of effects and of configurations without `full`; how many of the latter are the worst."""

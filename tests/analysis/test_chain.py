@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from raybench.analysis.intervals import Candidates, Sample, effect
+from raybench.analysis.intervals import Candidates, Sample, difference
 
 DRAWS = 400
 
@@ -22,9 +22,9 @@ def test_false_alarms_of_steps_and_of_the_whole(only_records):
                 chain.append(version)
         sides = [tuple(Sample(repeat, float(value)) for repeat, value in enumerate(runs)) for runs in chain]
         if len(sides) > 2:
-            wholes.append(effect([(sides[-1], sides[0])], 0.0, Candidates(sides)))
-        steps += [effect([(after, before)], 0.0, None) for before, after in pairwise(sides)]
-    for effects in (wholes, steps):
-        ends = [each.mean.interval() for each in effects]
+            wholes.append(difference(sides[-1], sides[0], 0.0, Candidates(sides)))
+        steps += [difference(after, before) for before, after in pairwise(sides)]
+    for differences in (wholes, steps):
+        ends = [each.interval() for each in differences]
         assert len(ends) > 200
         assert np.mean([not low <= 0 <= high for low, high in ends]) < 0.06

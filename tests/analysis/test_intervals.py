@@ -17,8 +17,9 @@ from raybench.analysis.intervals import (
     Stopping,
     TwoWayTable,
     difference,
-    effect,
 )
+from raybench.analysis.machines import effect
+from raybench.analysis.measured import TIME, Measured
 
 BASE = (10.10, 9.95, 10.20, 10.02)
 NEW = (9.61, 9.40, 9.95, 9.52)
@@ -45,6 +46,11 @@ def test_reference_values_of_repeats_until_certain():
     for n, quantile in enumerate((4.0005, 3.3717, 3.0632, 2.8816, 2.7624, 2.6783, 2.6159), 4):
         estimate = compared([1.0] * n, [1.0 + 0.01 * number for number in range(n)])
         assert estimate.half / estimate.error == pytest.approx(quantile, rel=1e-4)
+
+
+def effect_over(pairs):
+    """The effect over sets of two configurations with these runs."""
+    return effect(TIME, [tuple(Measured(index, {}, times=runs) for index, runs in enumerate(pair)) for pair in pairs])
 
 
 @pytest.mark.parametrize(
@@ -99,17 +105,17 @@ def test_a_machine_is_one_sample():
 
 def test_no_runs_no_estimate():
     assert difference((), samples(BASE)) is None
-    assert effect([]) is None
+    assert effect_over([]) is None
 
 
 def test_effect_of_one_pair():
     pair = samples(BASE), samples(NEW)
-    assert effect([pair]).mean == difference(*pair)
+    assert effect_over([pair]).mean == difference(*pair)
 
 
 def test_effects_allow_for_repeated_looks():
     new, base = (samples(values, stopping=Stopping.of(REPEATED_LOOKS, 4)) for values in (NEW, BASE))
-    assert effect([(new, base)] * 2).mean.alpha == REPEATED_LOOKS[4][1]
+    assert effect_over([(new, base)] * 2).mean.alpha == REPEATED_LOOKS[4][1]
 
 
 def test_effect_by_hand():
@@ -154,12 +160,12 @@ def test_errors_shrink_with_the_root_of_the_repeats():
 def test_sets_with_effects_of_both_signs(effects, spread, changes):
     noise = spread * np.array([[1, -1, 0], [-1, 0, 1]])
     pairs = [(samples(np.exp(value + own)), samples((1.0,) * 3)) for value, own in zip(effects, noise, strict=True)]
-    assert effect(pairs).changes_sign == changes
+    assert effect_over(pairs).changes_sign == changes
 
 
 @pytest.mark.parametrize(("effects", "changes"), [((0.8, 1.3), True), ((0.95, 1.04), False), ((1.2, 1.3), False)])
 def test_single_runs_with_effects_of_both_signs(effects, changes):
-    assert effect([(samples((value,)), samples((1.0,))) for value in effects]).changes_sign == changes
+    assert effect_over([(samples((value,)), samples((1.0,))) for value in effects]).changes_sign == changes
 
 
 def test_holm_stops_at_the_first_insignificant():

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from raybench.analysis.analyze import analyze
+from raybench.analysis.analyze import Grid
 from raybench.core.cell import Cell
 from raybench.results.epoch import Epoch
 from raybench.results.epochs import Epochs
@@ -114,9 +114,9 @@ class MadeUpGrid:
         """Return what was requested."""
         return GridRequest("made_up", list(self.cells.values()), self.baseline, "net", **self.further)
 
-    def answer(self, **further):
+    def answer(self, baseline=None, **further):
         """Return the answer from these runs."""
-        return analyze(self.attempts, self.request(), **further)
+        return Grid(self.attempts, self.request(), baseline).answer(**further)
 
 
 def change_epochs(run, **fields):

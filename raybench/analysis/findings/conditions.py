@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
+from raybench.analysis.findings.finding import Finding, OfRuns, detects
 from raybench.analysis.intervals import NOISIER, quantile
+from raybench.core.groups import grouped
 from raybench.core.status import TrialStatus
 from raybench.core.text import plural
 from raybench.devices import hosted
@@ -63,11 +64,9 @@ def few_threads(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     Devices of one machine with different numbers compare them.
     """
     hosted_runs = [run for run in runs if _is_hosted(run)]
-    numbers: dict[tuple[Any, ...], set[float | None]] = {}
-    for run in hosted_runs:
-        numbers.setdefault((run.machine_name, run.cell.device.model), set()).add(_threads(run))
+    numbers = grouped(((run.machine_name, run.cell.device.model), _threads(run)) for run in hosted_runs)
     for run in () if {"threads", "cpus", "count"} & {*axes} else hosted_runs:
-        if len(numbers[run.machine_name, run.cell.device.model]) > 1:
+        if len({*numbers[run.machine_name, run.cell.device.model]}) > 1:
             continue
         threads, own_cores = _threads(run), number_in(run.cell.device.count) or 0.0
         cores = max(own_cores, number_in(run.machine.get("cores")) or 0.0)
@@ -97,9 +96,8 @@ def busy_host(run: Run) -> Iterator[Finding]:
     text += f", which itself used {own_share * cores:.1f}" if own_share else ""
     waiting = min(share * cores, 1.0) if _is_hosted(run) else share
     lost = _lost(share, waiting)
-    if (
-        own_share and _threads(run) == 1 and _is_hosted(run)
-    ):  # others hardly change its processor time; more threads may spin
+    # Others hardly change the processor time of one thread; more threads may spin.
+    if own_share and _threads(run) == 1 and _is_hosted(run):
         lost = min(lost or math.inf, max(0.0, 1 / (own_share * cores) - 1))
     yield Finding(text, share, too_long=None if lost is None or lost > MOST_LOST else lost)
 
@@ -133,13 +131,13 @@ def slow_runs(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     configuration; the gap is at least `GAP_OF_SPREADS` times as wide as the spread of the larger group.
     """
     timed = [run for run in runs if run.status == TrialStatus.COMPLETED and run.steady_s]
-    for group in in_groups(timed, lambda run: (str(run.cell.leaves.get("device")), run.machine_name)):
-        repeats = in_groups(group, lambda run: run.cell_id)
-        df = len(group) - len(repeats) - 1
+    devices = grouped(((str(run.cell.leaves.get("device")), run.machine_name), run) for run in timed)
+    for group in devices.values():
+        seconds = grouped((run.cell_id, run.steady_s or 0.0) for run in group)
+        df = len(group) - len(seconds) - 1
         if df < 1:
             continue
-        fastest = {of_cell[0].cell_id: min(run.steady_s or 0.0 for run in of_cell) for of_cell in repeats}
-        excesses = [(run, math.log((run.steady_s or 0.0) / fastest[run.cell_id])) for run in group]
+        excesses = [(run, math.log((run.steady_s or 0.0) / min(seconds[run.cell_id]))) for run in group]
         ordered = sorted(excesses, key=lambda entry: entry[1])
         values = np.array([excess for _, excess in ordered])
         split = int(np.diff(values).argmax()) + 1
@@ -159,7 +157,7 @@ def cores_shared(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]
 
     Trials run in a shuffled order, so the configurations of one device share it alike.
     """
-    for group in in_groups(runs, lambda run: run.host.get("name")):
+    for group in grouped((run.host.get("name"), run) for run in runs).values():
         spans: dict[object, tuple[float, float]] = {}  # once for a run that is there twice, as in two versions
         for run in group:
             start, end = run.span

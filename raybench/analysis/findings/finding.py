@@ -17,22 +17,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from raybench.analysis.answer import Caution
+from raybench.analysis.answer import Answer, Caution, Configuration
+from raybench.analysis.matching import Matching
+from raybench.analysis.measured import Measured
 from raybench.core.status import TrialStatus
 from raybench.core.text import names_text
+from raybench.results.grid_request import GridRequest
 from raybench.results.run_table import Run
-
-if TYPE_CHECKING:
-    from raybench.analysis.answer import Answer, Configuration
-    from raybench.analysis.matching import Matching
-    from raybench.analysis.measured import Measured
-    from raybench.results.grid_request import GridRequest
 
 
 @dataclass(frozen=True)
@@ -90,12 +87,8 @@ class FindingKind:
 
     def found(self, runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
         """Yield its findings in the runs of a grid, each with the runs that it concerns."""
-        of_runs = (
-            ([run], finding)
-            for run in runs
-            if run.attempt  # 0: it never started
-            for finding in (() if self.of_grid else self.detector(run))
-        )
+        # Attempt 0 never started.
+        of_runs = (([run], finding) for run in runs if run.attempt for finding in self.detector(run))
         for concerned, finding in self.detector(runs, axes) if self.of_grid else of_runs:
             yield concerned, replace(finding, code=self.code, remedy=finding.remedy or self.remedy)
 
@@ -148,12 +141,13 @@ def findings(runs: Sequence[Run], axes: Collection[str] = ()) -> dict[int, tuple
 
 @dataclass(frozen=True)
 class View:
-    """An answer before its cautions, and what it is made from."""
+    """An answer before its cautions, what it is made from, and the findings of its runs by the `id` of each."""
 
     answer: Answer
     measured: Sequence[Measured]
     matching: Matching
     request: GridRequest
+    findings: Mapping[int, Sequence[Finding]]
 
     @property
     def rows(self) -> Sequence[Configuration]:
@@ -200,11 +194,3 @@ def concerning(indices: Iterable[int], text: str, remedy: str = "", is_open: boo
     """Return a caution on configurations, which could change the best if it `is_open`."""
     configurations = tuple(dict.fromkeys(indices))
     return Caution(code, text, remedy, configurations=configurations, could_change_best=is_open)
-
-
-def in_groups(runs: Iterable[Run], key: Callable[[Run], object]) -> list[list[Run]]:
-    """Return the runs with equal keys, together."""
-    groups: dict[object, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(key(run), []).append(run)
-    return list(groups.values())

@@ -16,6 +16,7 @@ from raybench.analysis.findings.finding import View, concerning, detects
 from raybench.analysis.measured import TIME
 from raybench.analysis.ratios import is_accuracy, quality_difference, unlike
 from raybench.analysis.work import clock_of, work_of
+from raybench.core.groups import grouped
 from raybench.core.labels import axis_label
 from raybench.core.ledger import STEADY, TRAINING
 from raybench.core.origin import Origin
@@ -179,9 +180,7 @@ def price_of_kind(view: View) -> Iterator[Caution]:
 @detects("set one with `--epoch`", of_answer=True, guess=True)
 def different_clocks(view: View) -> Iterator[Caution]:
     """The work of commands is counted by different lines: they are not compared."""
-    clocks: dict[str, list[int]] = {}
-    for index, run in view.runs:
-        clocks.setdefault(clock_of(run), []).append(index)
+    clocks = grouped((clock_of(run), index) for index, run in view.runs)
     if len(clocks) > 1:
         named = [f"{view.names(indices)} ({clock or 'epochs'})" for clock, indices in clocks.items()]
         text = f"the clocks of {join_words(named)} differ, so that these are not compared"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from raybench.analysis.findings.finding import Finding, OfRuns, detects, in_groups
+from raybench.analysis.findings.finding import Finding, OfRuns, detects
 from raybench.analysis.measured import are_same
+from raybench.core.groups import grouped
 from raybench.core.identity import canonical
 from raybench.core.settings import LEARNING, PARAM, SETTINGS, TRAINING, short_name
 from raybench.core.status import TrialStatus
@@ -28,7 +29,7 @@ def _differing_in(axis: str, runs: Iterable[Run]) -> Iterator[tuple[list[Run], s
             rest[id(run.cell)] = canonical({name: value for name, value in run.cell.leaves.items() if name != leaf})
         return run.repeat, rest[id(run.cell)]
 
-    for group in in_groups(filter(_is_complete, runs), key):
+    for group in grouped((key(run), run) for run in runs if _is_complete(run)).values():
         values = list(dict.fromkeys(format_value(run.cell.leaves.get(leaf)) for run in group))
         if len(values) > 1:
             yield group, join_words(values)
@@ -73,7 +74,7 @@ def no_effect(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
 )
 def seed_unused(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """All metrics are the same to the last digit in repeats, which have different seeds."""
-    for repeats in in_groups(filter(_is_complete, runs), lambda run: run.cell_id):
+    for repeats in grouped((run.cell_id, run) for run in runs if _is_complete(run)).values():
         if len({run.seed for run in repeats}) > 1 and are_same([run.distinct_metrics for run in repeats]):
             yield repeats, Finding(f"all metrics are the same to the last digit in {len(repeats)} repeats")
 

@@ -19,7 +19,6 @@ from raybench.reporting.words.quality import metric_name, target_text
 from raybench.reporting.words.ratios import CRITERIA
 from raybench.reporting.words.rows import BestText, is_reached, name_of, of_its_job
 from raybench.reporting.words.status import certainty_sentences, mean_sentences
-from raybench.reporting.words.within import within_texts
 from raybench.reporting.words.workloads import over_workloads_texts
 
 WITHIN = {"time": "in", "price": "for"} | dict.fromkeys(("energy", "tokens", "examples", "flops"), "with")
@@ -38,7 +37,7 @@ def best_texts(answer: Answer) -> list[BestText]:
         return [BestText(next((f"No best: {question}." for question in questions), reason))]
     firsts = {best.workload: best for best in reversed(answer.best)}
     near = {best.workload for best in answer.best if Criterion.KEEPS_QUALITY in best.ratios}
-    texts = [*within_texts(answer), *over_workloads_texts(answer)]
+    texts = [*trade_off.within_texts(answer), *over_workloads_texts(answer)]
     for best in answer.best:
         is_first = best is firsts[best.workload]
         if (shown := trade_off.shown(answer, best.workload)) and trade_off.is_part(shown, best):

@@ -1,4 +1,4 @@
-"""Time and price together: what the cheapest costs, and for how much more each next one saves how much time."""
+"""Time and price together: what the cheapest costs and what each next one saves, and the choice within limits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 
 from raybench.analysis.answer import Answer, Best, Criterion, Step, TradeOff, Verdict
-from raybench.analysis.trade_off import is_open
-from raybench.core.text import names_text
+from raybench.analysis.trade_off import is_open, run_costs
+from raybench.core.repeats import percent
+from raybench.core.text import join_words, names_text, plural
 from raybench.reporting.words.facts import break_even, relative
-from raybench.reporting.words.numbers import cautions_text, rounded_money, seconds_text
+from raybench.reporting.words.numbers import cautions_text, duration_text, money_text, rounded_money, seconds_text
 from raybench.reporting.words.quality import quality_words
 from raybench.reporting.words.ratios import ratio_words
 from raybench.reporting.words.rows import (
@@ -24,6 +25,7 @@ from raybench.reporting.words.rows import (
     reached_text,
     seconds_of,
     speed_text,
+    to_target,
 )
 
 TIMES = {Criterion.FASTEST, Criterion.FIRST_TO_TARGET}  # the criteria of the fastest
@@ -132,3 +134,29 @@ def _step_text(answer: Answer, step: Step, names: Mapping[int, str], further: st
 def _unbracketed(words: str) -> str:
     """Words for brackets: 1.5x as fast; 95% CI 1.1–2.0."""
     return re.sub(r" \((95% CI [^)]*)\)", r"; \1", words)
+
+
+def within_texts(answer: Answer) -> list[BestText]:
+    """The choice within a deadline and what may be spent, for each workload."""
+    limits = [duration_text(answer.deadline_s)] if answer.deadline_s is not None else []
+    limits += [money_text(answer.spend_at_most, answer.currency)] if answer.spend_at_most is not None else []
+    limit, texts = join_words(limits), []
+    for choice in answer.within:
+        place = f" on {choice.workload}" if choice.workload else ""
+        row = answer.configurations[choice.nearest if choice.configuration is None else choice.configuration]
+        seconds, price = run_costs(row)
+        goal = to_target(answer, f" for {'the training of ' if row.total_is_training else ''}a run")
+        amounts = seconds_text(seconds or 0.0)
+        amounts += f" and {rounded_money(price, answer.currency)}" if price is not None else ""
+        name = name_of(answer, row.index, choice.workload)
+        if choice.configuration is None:
+            parts = [(seconds, answer.deadline_s), (price, answer.spend_at_most)]
+            above = max(amount / most - 1 for amount, most in parts if amount is not None and most)
+            text = f"{name} comes nearest, {percent(above)} above, with {amounts}{goal}."
+            texts.append(BestText(f"None within {limit}{place}:", text))
+            continue
+        role = "cheapest" if answer.deadline_s is not None and price is not None else "fastest"
+        role = f"the {role} of {choice.of} within" if choice.of > 1 else "the only one within"
+        runs = f"{choice.runs_within} of {plural(choice.runs, 'run')} within"
+        texts.append(BestText(f"{name}{place}, {role} {limit}:", f"{amounts}{goal}; {runs}."))
+    return texts
