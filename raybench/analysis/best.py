@@ -12,9 +12,10 @@ from raybench.analysis.answer import LARGE_DIFFERENCE, Best, BestOfDevice, Crite
 from raybench.analysis.intervals import additive_means
 from raybench.analysis.matching import Matching
 from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_TARGET, Measured, by_job
-from raybench.analysis.ratios import cost_ratio, cost_summary, is_accuracy, quality_difference, unlike
+from raybench.analysis.ratios import cost_ratio, cost_summary, quality_difference, unlike
 from raybench.analysis.targets import expected, target_ratio
 from raybench.core.groups import grouped
+from raybench.core.job import is_accuracy
 from raybench.core.text import format_value
 from raybench.results.run_table import price_of
 

@@ -79,7 +79,7 @@ def different_training(base: Measured, new: Measured, name: str, is_same_length:
         return f"{runs[0] - logged[0]} of {plural(runs[0], 'run')} of new did not log {name}"
     last = [{_last_epoch(run, name) for run in side.completed} for side in (base, new)]
     if is_same_length and last[0] != last[1]:
-        texts = [join_words(sorted(str(number) for number in epochs)) for epochs in last]
+        texts = [join_words([str(number) for number in sorted(epochs)]) for epochs in last]
         return f"{name} of new is that of epoch {texts[1]}, that of base of epoch {texts[0]}"
     return ""
 

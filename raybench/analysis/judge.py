@@ -35,6 +35,7 @@ from raybench.analysis.versions import (
     version_of,
 )
 from raybench.core.cell import NEW
+from raybench.core.job import is_accuracy
 from raybench.core.repeats import FEW_REPEATS, percent
 from raybench.core.text import join_words, plural
 from raybench.results.grid_request import GridRequest
@@ -234,7 +235,7 @@ def _metric_limits(limits: Limits, request: GridRequest, logged: Sequence[str]) 
             max_loss=QUALITY_LOSS if name not in kept else loss if (limit := kept[name]) is None else limit,
             higher_is_better=(is_higher := request.direction(name).is_higher),
             must_be_kept=name in kept,
-            decides=is_higher is not None and (name == main or name in kept or name.endswith("/accuracy")),
+            decides=is_higher is not None and (name == main or name in kept or is_accuracy(name)),
         )
         for name in dict.fromkeys([*([main] if main in logged else []), *kept, *quality_metrics(logged)])
     }
@@ -243,11 +244,11 @@ def _metric_limits(limits: Limits, request: GridRequest, logged: Sequence[str]) 
 def _scale(metric: str, base: Measured) -> float:
     """Return by what a loss of a metric is multiplied: 1 for an accuracy, else its mean in base."""
     values = [sample.value for sample in base.qualities.get(metric, ())]
-    return 1.0 if metric.endswith("/accuracy") or not values else abs(fmean(values))
+    return 1.0 if is_accuracy(metric) or not values else abs(fmean(values))
 
 
 def _loss_text(metric: str, loss: float, base: Measured) -> str:
-    if metric.endswith("/accuracy"):
+    if is_accuracy(metric):
         return f"{100 * loss:.2g} points"
     return percent(loss / scale) if (scale := _scale(metric, base)) else f"{loss:.2g}"
 

@@ -23,7 +23,7 @@ from raybench.analysis.work import (
 )
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.groups import grouped
-from raybench.core.job import Target
+from raybench.core.job import Target, is_accuracy
 from raybench.core.settings import MISSING
 from raybench.core.status import KILLED, TrialStatus
 from raybench.devices import hardware_key
@@ -215,7 +215,7 @@ def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence
             # Values that are only slightly above 1 are no fractions.
             scales[cell_id][name] = percent_scale(name, values) or PERCENT
     logged = ((name, scale) for of_cell in scales.values() for name, scale in of_cell.items())
-    percent = {name for name, scale in logged if scale == PERCENT and name.endswith("/accuracy")}
+    percent = {name for name, scale in logged if scale == PERCENT and is_accuracy(name)}
 
     def divided(run: Run) -> Run:
         return replace(run, epochs=run.epochs.with_metrics_divided(percent, PERCENT)) if percent else run

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from raybench.analysis.answer import Criterion, Ratio
 from raybench.analysis.best import Scale, scales
 from raybench.analysis.measured import Measured, by_job, measure_all
-from raybench.analysis.ratios import is_accuracy, quality_difference
+from raybench.analysis.ratios import quality_difference
+from raybench.core.job import is_accuracy
 from raybench.core.repeats import RepeatRule
 from raybench.results.grid_request import GridRequest
 from raybench.results.metrics import main_metric

@@ -10,15 +10,11 @@ from raybench.analysis import machines
 from raybench.analysis.answer import Difference, Ratio, Summary
 from raybench.analysis.intervals import EffectEstimate, Estimate, Sample, mean
 from raybench.analysis.measured import TIME, Measured, Pairs
+from raybench.core.job import is_accuracy
 
 AnySummary = TypeVar("AnySummary", bound=Summary)
 
 ACCURACY_MARGIN = 0.01  # equivalence margin of accuracies: one point
-
-
-def is_accuracy(metric: str) -> bool:
-    """Return whether differences of a metric are written in points."""
-    return metric.rpartition("/")[2] == "accuracy"
 
 
 def effect_on(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:

@@ -19,7 +19,6 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from raybench.analysis.ratios import is_accuracy
 from raybench.checks import weight_decay
 from raybench.checks.pretrial import decay_warning
 from raybench.cli.cell_table import hardware_texts, size_text
@@ -28,7 +27,7 @@ from raybench.cli.progress import fetch_with_progress
 from raybench.core.cell import Cell
 from raybench.core.events import EPOCH_SEEN, ERROR, OUTPUT, Event
 from raybench.core.identity import is_smoke
-from raybench.core.job import MOST_FRACTION
+from raybench.core.job import MOST_FRACTION, is_accuracy
 from raybench.core.ledger import training_s
 from raybench.core.memory import format_bytes
 from raybench.core.repeats import Progress

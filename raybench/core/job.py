@@ -18,6 +18,11 @@ SUM_OVER_REPLICAS = "sum_over_replicas"
 """The decay rule of a published tutorial: each replica adds the decay, and the gradients are summed."""
 
 
+def is_accuracy(metric: str) -> bool:
+    """Return whether a metric is an accuracy, whose differences are in points."""
+    return metric.rpartition("/")[2] == "accuracy"
+
+
 @dataclass(frozen=True)
 class Target:
     """A metric and the bound it must reach.
@@ -37,7 +42,7 @@ class Target:
     @property
     def is_accuracy(self) -> bool:
         """Return whether its metric is an accuracy."""
-        return self.metric.endswith("/accuracy")
+        return is_accuracy(self.metric)
 
     @property
     def in_percent(self) -> bool:

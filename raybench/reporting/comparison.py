@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from raybench.analysis.versions import BUSY, BUSY_REASON, FEW_CONFIGURATIONS, Change, Comparison, Decision, Verdict
 from raybench.core.cell import BASE
+from raybench.core.job import is_accuracy
 from raybench.core.repeats import percent
 from raybench.core.text import names_text, plural
 from raybench.reporting.layout import LABEL, NOTHING, Column
@@ -107,7 +108,7 @@ def _of_quality(comparison: Comparison) -> Iterator[str]:
 
 def _limit(comparison: Comparison, metric: str) -> str:
     size = 100 * comparison.metrics[metric].max_loss
-    return f"{size:g} {'point' if size == 1 else 'points'}" if metric.endswith("/accuracy") else f"{size:g}%"
+    return f"{size:g} {'point' if size == 1 else 'points'}" if is_accuracy(metric) else f"{size:g}%"
 
 
 def _limits(comparison: Comparison, to: str) -> str:

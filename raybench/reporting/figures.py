@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raybench.analysis.answer import Answer, Configuration, Criterion, Effect, Ratio, Scaling, Summary
 from raybench.analysis.chain import Chain, StepVerdict
-from raybench.analysis.ratios import is_accuracy, scaled
+from raybench.analysis.ratios import scaled
+from raybench.core.job import is_accuracy
 from raybench.core.labels import named_value
 from raybench.core.repeats import percent
 from raybench.core.text import format_value, printable

@@ -14,9 +14,10 @@ from statistics import fmean
 from raybench.analysis.answer import Caution, Configuration, Criterion
 from raybench.analysis.findings.finding import View, concerning, detects
 from raybench.analysis.measured import TIME
-from raybench.analysis.ratios import is_accuracy, quality_difference, unlike
+from raybench.analysis.ratios import quality_difference, unlike
 from raybench.analysis.work import clock_of, work_of
 from raybench.core.groups import grouped
+from raybench.core.job import is_accuracy
 from raybench.core.labels import axis_label
 from raybench.core.ledger import STEADY, TRAINING
 from raybench.core.origin import Origin

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from raybench.analysis.answer import EQUAL_RATIO, Answer, Best, BestOfDevice, Configuration, Criterion, Verdict
-from raybench.analysis.ratios import is_accuracy
 from raybench.core.identity import is_smoke
+from raybench.core.job import is_accuracy
 from raybench.core.repeats import percent
 from raybench.core.text import MAX_NAMES, format_value, join_words, names_text, plural
 from raybench.reporting.layout import NOTHING

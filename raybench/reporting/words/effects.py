@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from raybench.analysis.answer import Answer, Criterion, Effect, Scaling
-from raybench.analysis.ratios import is_accuracy
+from raybench.core.job import is_accuracy
 from raybench.core.labels import named_value
 from raybench.core.repeats import percent
 from raybench.core.text import format_value, join_words

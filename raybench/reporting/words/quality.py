@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from raybench.analysis.answer import Answer, Difference
-from raybench.analysis.ratios import is_accuracy
-from raybench.core.job import Target
+from raybench.core.job import Target, is_accuracy
 from raybench.core.text import format_value
 from raybench.reporting.layout import NOTHING
 from raybench.reporting.words.numbers import LEAST, decimals_for, digits_after_point, number, signed
