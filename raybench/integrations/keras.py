@@ -56,7 +56,7 @@ class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
         values.pop("learning_rate", None)
         self._loop.log({f"train/{name}": value for name, value in values.items()})
         steps = self.params["steps"]
-        self._loop.count(examples=self._examples, **({"steps": steps} if steps else {}))
+        self._loop.trial.count(examples=self._examples, **({"steps": steps} if steps else {}))
         if self._loop.is_last:
             self.model.stop_training = True
 

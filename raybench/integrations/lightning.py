@@ -158,7 +158,7 @@ class _Profiled:
         if action_name.endswith("train_dataloader_next"):
             context = self._loop.waiting()
         elif action_name == "save_checkpoint":
-            context = self._loop.checkpoint()
+            context = self._loop.trial.section("checkpoint")
         if context is not None:
             self._open[action_name] = context
             context.__enter__()
