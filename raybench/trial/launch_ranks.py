@@ -20,7 +20,6 @@ import threading
 import time
 import traceback
 import warnings
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -39,7 +38,7 @@ from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
 from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
 from raybench.trial.journal import Send
-from raybench.trial.remote_ranks import WRITE_SECONDS, RemoteRank, forward, remote_ranks
+from raybench.trial.remote_ranks import WRITE_SECONDS, FollowedRank, RemoteRank, forward, remote_ranks
 
 GRACE_SECONDS = 1.0
 """Seconds for the other ranks to end after one has.
@@ -102,22 +101,14 @@ def _set_environment(rank: Rank, job: Job, port: int) -> None:
                 os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
 
 
-class _Process:
-    """A rank, from the perspective of the parent process.
-
-    Attributes:
-        end: None; of a rank on another node, how it died.
-    """
-
-    end: tuple[str, Mapping[str, Any]] | None = None
+class _Process(FollowedRank):
+    """A rank that is a child of this process."""
 
     def __init__(self, rank: Rank, job: Job, port: int, work: Callable[[Send], None]) -> None:
-        self.number = rank.number
-        self.events: deque[tuple[int, Event]] = deque()
-        self.meets: list[Any] = []  # what it waits with for the other ranks, if it does
         self._stack = tempfile.TemporaryFile()  # noqa: SIM115 — closed with the process
         context = multiprocessing.get_context("fork")
-        self.pipe, end = context.Pipe()
+        pipe, end = context.Pipe()
+        super().__init__(rank.number, pipe)
         self._process = context.Process(target=self._run, args=(rank, job, port, work, end))
         with warnings.catch_warnings():
             # The one other thread of this process only waits for a pipe to close.
@@ -173,33 +164,20 @@ class _Process:
         else:
             self.meets = [message[0]]
 
-    def go_on(self, value: Any) -> None:
-        """Let it go on from where it waits for the others."""
-        self.meets = []
-        self.pipe.send(value)
-
     @property
     def code(self) -> int | None:
         """Its exit code; None while it runs."""
         return self._process.exitcode
 
-    @property
-    def last(self) -> tuple[int, Event] | None:
-        """Time and event of the end of its work, or None."""
-        return self.events[-1] if self.events and self.events[-1][1]["event"] in events.ENDS else None
-
     def write_stack(self) -> None:
-        """Let it write at which lines it is."""
         assert self._process.pid
         os.kill(self._process.pid, signal.SIGUSR1)
 
     def stack(self) -> str:
-        """The lines at which it was, as `faulthandler` writes them; empty if a signal has stopped it."""
         self._stack.seek(0)
         return self._stack.read().decode(errors="replace")
 
     def kill(self) -> None:
-        """Kill it if it is running."""
         self._process.kill()
         self._process.join()
 
