@@ -23,12 +23,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any, NoReturn
 
 from raybench.core import events, memory
 from raybench.core.cell import FUNCTION
-from raybench.core.events import OUTPUT, Event
+from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ports import free_port
 from raybench.core.process_guard import die_with_parent, watch
@@ -36,7 +35,7 @@ from raybench.core.rank import Rank, set_rank
 from raybench.core.status import TrialStatus
 from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
-from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
+from raybench.trial.exit_status import LONG_TAIL, classify_exit, tail
 from raybench.trial.journal import Send
 from raybench.trial.remote_ranks import WRITE_SECONDS, FollowedRank, RemoteRank, forward, remote_ranks
 
@@ -247,16 +246,14 @@ class _Ranks:
                 return self._end_at_timeout()
 
     def _failure(self, status: str, error: Mapping[str, Any]) -> Event:
-        output = tail(Path(self._job.folder) / OUTPUT, TAIL)
-        return self._fail(status, {**error, "output": output})
+        return self._fail(status, {**error, "output": tail(self._job)})
 
     def _end_of_dead(self, process: _Process | RemoteRank) -> Event:
         """The end of a trial of which a rank has died without an event."""
         if process.end:
             return self._failure(process.end[0], {**process.end[1], "rank": process.number})
-        output = tail(Path(self._job.folder) / OUTPUT, LONG_TAIL)
         is_oom = memory.oom_kills() > self._oom_kills
-        status, error = classify_exit(process.code, self._job, is_oom, None, output)
+        status, error = classify_exit(process.code, self._job, is_oom, None, tail(self._job, LONG_TAIL))
         return self._failure(status, error | {"rank": process.number})
 
     def _end_at_timeout(self) -> Event:

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, wait
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from raybench.core import memory
-from raybench.core.events import ENDS, OUTPUT, Event
+from raybench.core.events import ENDS, Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.trial.exit_status import LONG_TAIL, classify_exit, tail
@@ -127,12 +126,16 @@ def forward(job: Job, processes: Sequence[Any]) -> None:
     ranks = {_connect(job, process.number): process for process in processes}
     dead: set[Connection] = set()
     while True:
-        outputs = {process.pipe: pipe for pipe, process in ranks.items() if process.code is None}
         # The pipe of a dead rank is open as long as a process that it has forked.
-        for ready in wait([*outputs, *ranks], LOOK_SECONDS):
-            if ready in outputs:
-                ranks[outputs[ready]].read()
-            elif not _obey(ready, ranks[ready]):  # type: ignore[arg-type,index]
+        running = [process.pipe for process in ranks.values() if process.code is None]
+        ready = wait([*running, *ranks], LOOK_SECONDS)
+        for pipe, process in ranks.items():
+            if process.pipe in ready:
+                process.read()
+            try:
+                if pipe in ready:
+                    process.go_on(pipe.recv())
+            except (EOFError, OSError):  # the first node has ended the trial
                 return
         for pipe, process in ranks.items():
             with suppress(OSError):  # the first node has ended the trial, which its closed connection says
@@ -142,18 +145,8 @@ def forward(job: Job, processes: Sequence[Any]) -> None:
                     pipe.send(("meet", process.meets.pop()))
                 if process.code is not None and pipe not in dead:
                     dead.add(pipe)
-                    output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
                     is_oom = memory.oom_kills() > oom_kills
-                    pipe.send(("end", classify_exit(process.code, job, is_oom, None, output)))
-
-
-def _obey(pipe: Connection, process: Any) -> bool:
-    """Do for a rank what the first node asks for; return False if it has ended the trial."""
-    try:
-        process.go_on(pipe.recv())
-    except (EOFError, OSError):
-        return False
-    return True
+                    pipe.send(("end", classify_exit(process.code, job, is_oom, None, tail(job, LONG_TAIL))))
 
 
 def _connect(job: Job, number: int) -> Connection:
