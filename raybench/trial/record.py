@@ -25,13 +25,6 @@ from raybench.trial.run_command import run_command
 
 MAX_MESSAGE_CHARS, MAX_TRACEBACK_CHARS = 4_000, 16_000  # length of a message or output, and of a traceback, in an event
 
-CHECKS = {
-    "weight_decay": "raybench.checks.weight_decay",
-    "roofline": "raybench.checks.roofline",
-    "all_reduce": "raybench.checks.all_reduce",
-}
-"""The module of each check, which is imported in the trial's process only."""
-
 
 def shortened(event: Event) -> Event:
     """An event with the long texts of its error cut; the files `ERROR` and `OUTPUT` have the full ones."""
@@ -85,13 +78,13 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
 def check(job: Job, send: Send) -> None:
     """Run the job's check and send its one event, `check_ended`, even after an error.
 
-    The function `measure` of its module returns plain values for a job.
+    The function `measure` of the module in `raybench.checks` with its name returns plain values for a job.
     """
     start_s = time.perf_counter()
     result: dict[str, Any] = {}
     error = None
     try:
-        result = import_module(CHECKS[job.check]).measure(job)
+        result = import_module(f"raybench.checks.{job.check}").measure(job)
     except (Exception, SystemExit) as exc:
         memory.remove_limit()
         error = describe_error(exc, "check", job)
