@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from raybench.core.memory import looks_like_oom
-from raybench.devices.host import model_name, peak_resident, total_memory, usable_cores
+from raybench.core.memory import looks_like_oom, peak_resident
+from raybench.devices.host import model_name, total_memory, usable_cores
 
 
 @dataclass(frozen=True)
@@ -193,10 +192,7 @@ class Device:
 
     def peak_memory(self) -> int:
         """Peak bytes held by the trial: on the accelerator or, for a CPU, in the process."""
-        import resource
-
-        scale = 1 if platform.system() == "Darwin" else 1024
-        return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak_resident()
 
     def alloc_retries(self) -> int | None:
         """How often the allocator freed what it had kept because memory ran out; None if it does not count that."""
