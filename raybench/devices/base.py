@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from raybench.core.memory import looks_like_oom, peak_resident
@@ -26,6 +26,16 @@ class Hardware:
     memory_bytes: int | None = None
     driver: str | None = None
     ids: tuple[str, ...] = ()
+
+
+def by_model(entries: Iterable[Hardware]) -> list[Hardware]:
+    """One entry per model, in the order of their first ids, from one or more per accelerator."""
+    models: dict[str, Hardware] = {}
+    for entry in entries:
+        ids = models[entry.model].ids if entry.model in models else ()
+        ids += tuple(name for name in entry.ids if name not in ids)
+        models[entry.model] = replace(entry, count=len(ids), ids=ids)
+    return list(models.values())
 
 
 @dataclass(frozen=True)
