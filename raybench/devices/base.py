@@ -125,7 +125,7 @@ class Device:
 
     Every adapter hides hardware that is not assigned to the trial before a framework can use it, and its `synchronize`
     returns only when all work submitted to the device is done; otherwise, a clock would measure the queue. An adapter
-    of a framework implements setting threads (`set_threads`) and reading their number (`threads`).
+    of a framework implements setting threads (`set_threads`) and, if the framework knows it, their number (`threads`).
 
     Attributes:
         kind: the name of its kind, set by `raybench.devices.open_device`.
@@ -180,7 +180,7 @@ class Device:
 
     def threads(self) -> int:
         """The framework's number of threads."""
-        raise NotImplementedError
+        return self.assignment.threads
 
     def synchronize(self) -> None:
         """Wait until all work submitted to the device is done; on a CPU it is when the call returns."""
