@@ -29,6 +29,7 @@ from raybench.core import events, memory
 from raybench.core.cell import FUNCTION
 from raybench.core.events import Event
 from raybench.core.job import Job
+from raybench.core.ledger import Ledger
 from raybench.core.ports import free_port
 from raybench.core.process_guard import die_with_parent, watch
 from raybench.core.rank import Rank, set_rank
@@ -36,6 +37,7 @@ from raybench.core.status import TrialStatus
 from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
 from raybench.trial.exit_status import LONG_TAIL, classify_exit, tail
+from raybench.trial.failure import end_event
 from raybench.trial.journal import Send
 from raybench.trial.remote_ranks import WRITE_SECONDS, FollowedRank, RemoteRank, forward, remote_ranks
 
@@ -46,8 +48,6 @@ They may report the same error, or one that follows from the death of a rank."""
 
 COMMUNICATION_SECONDS = 60.0  # most seconds in which the ranks measure the time of communication after their training
 
-Fail = Callable[[str, Mapping[str, Any]], Event]  # makes the end event of a trial from a status and an error
-
 
 def ranks_of(job: Job) -> int:
     """Number of processes on all nodes that do a job together; those of a command are its own."""
@@ -55,7 +55,7 @@ def ranks_of(job: Job) -> int:
     return job.cell.device.world_size if is_ranked else 1
 
 
-def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) -> None:
+def run_ranks(job: Job, work: Callable[[Send], None], send: Send, ledger: Ledger) -> None:
     """Run the work in a process for each rank and send merged events, as if from one.
 
     An error in any rank ends all of them, and is the trial's error.
@@ -75,12 +75,13 @@ def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) ->
             processes.append(_Process(Rank(number, count, local_number, local_count), job, port, work))
         if job.node_rank:
             forward(job, processes)
-            send(fail(TrialStatus.COMPLETED, {}))  # of this node's part, which nobody reads
+            end = end_event(job, TrialStatus.COMPLETED, {}, ledger.close()[1], ledger.loading_s)
+            send(end)  # of this node's part, which nobody reads
         elif nodes > 1:
             with remote_ranks(job, count - local_count) as remote:
-                send(_Ranks(job, [*processes, *remote], fail).follow(send))
+                send(_Ranks(job, [*processes, *remote], ledger).follow(send))
         else:
-            send(_Ranks(job, processes, fail).follow(send))
+            send(_Ranks(job, processes, ledger).follow(send))
     finally:
         for process in processes:
             process.kill()
@@ -182,8 +183,8 @@ class _Process(FollowedRank):
 
 
 class _Ranks:
-    def __init__(self, job: Job, processes: Sequence[_Process | RemoteRank], fail: Fail) -> None:
-        self._job, self._processes, self._fail = job, processes, fail
+    def __init__(self, job: Job, processes: Sequence[_Process | RemoteRank], ledger: Ledger) -> None:
+        self._job, self._processes, self._ledger = job, processes, ledger
         self._oom_kills = memory.oom_kills()
         self._timeout = time.monotonic() + (job.timeout or math.inf)
         self._trained: Event | None = None
@@ -246,7 +247,8 @@ class _Ranks:
                 return self._end_at_timeout()
 
     def _failure(self, status: str, error: Mapping[str, Any]) -> Event:
-        return self._fail(status, {**error, "output": tail(self._job)})
+        error, ledger = {**error, "output": tail(self._job)}, self._ledger
+        return end_event(self._job, status, error, ledger.close()[1], ledger.loading_s)
 
     def _end_of_dead(self, process: _Process | RemoteRank) -> Event:
         """The end of a trial of which a rank has died without an event."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +16,7 @@ from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.process_guard import daemons
 from raybench.core.temp_folders import short_ray_folder
-from raybench.trial.failure import describe_error, end_event
+from raybench.trial.failure import describe_error
 from raybench.trial.journal import Send
 from raybench.trial.launch_ranks import run_ranks
 from raybench.trial.run import run
@@ -68,11 +67,8 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     train = run_command if job.is_command else run
     work = partial(check, job) if job.check else partial(train, job, ledger=ledger)
 
-    def fail(status: str, error: Mapping[str, Any]) -> Event:
-        return end_event(job, status, error, ledger.close()[1], ledger.loading_s)
-
     with short_ray_folder():
-        run_ranks(job, work, store, fail)
+        run_ranks(job, work, store, ledger)
 
 
 def check(job: Job, send: Send) -> None:
