@@ -140,7 +140,7 @@ class Job:
         labels: names for the user (run name, grid, profile), copied into its first event and otherwise unused.
         python: the interpreter that runs it; empty for raybench's own.
         code: a copy of the folder with the user's files; empty: the folder itself.
-        check: the check to run instead of training, by name (`raybench.trial.record.CHECKS`); empty: none.
+        check: the check to run instead of training, by the name of its module in `raybench.checks`; empty: none.
         warnings: about its results, reported at its end.
     """
 

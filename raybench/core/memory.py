@@ -106,6 +106,18 @@ def oom_kills() -> int:
     return 0
 
 
+def peak_resident(of_children: bool = False) -> int:
+    """Peak resident bytes of this process, or of the largest of its children that have ended."""
+    import resource
+
+    if not of_children:
+        with suppress(OSError):
+            if match := re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE):
+                return int(match[1]) * KIB
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN if of_children else resource.RUSAGE_SELF)
+    return usage.ru_maxrss * (1 if sys.platform == "darwin" else KIB)
+
+
 def format_bytes(error: Mapping[str, Any]) -> str:
     """Format an `oom` error: `in evaluate, asked 2.0 GiB, peak 1.5 GiB, limit 2.0 GiB`."""
     parts = [f"in {error['phase']}"] if error.get("phase") else []

@@ -91,11 +91,6 @@ class DataStatus:
     damaged: tuple[str, ...] = ()
 
 
-def below(root: Path) -> Path:
-    """Default of `DataSet.locate`: the data folder itself."""
-    return root
-
-
 @dataclass(frozen=True)
 class DataSet:
     """A built-in data set.
@@ -119,7 +114,7 @@ class DataSet:
     examples: Mapping[str, int]
     read: Callable[[Path], Data]
     sources: tuple[Download, ...] = ()
-    locate: Callable[[Path], Path] = below
+    locate: Callable[[Path], Path] = lambda root: root
     hint: str = ""
     generator: Callable[[], str] | None = None
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from raybench.core.memory import looks_like_oom
-from raybench.devices.host import model_name, peak_resident, total_memory, usable_cores
+from raybench.core.memory import looks_like_oom, peak_resident
+from raybench.devices.host import model_name, total_memory, usable_cores
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,16 @@ class Hardware:
     memory_bytes: int | None = None
     driver: str | None = None
     ids: tuple[str, ...] = ()
+
+
+def by_model(entries: Iterable[Hardware]) -> list[Hardware]:
+    """One entry per model, in the order of their first ids, from one or more per accelerator."""
+    models: dict[str, Hardware] = {}
+    for entry in entries:
+        ids = models[entry.model].ids if entry.model in models else ()
+        ids += tuple(name for name in entry.ids if name not in ids)
+        models[entry.model] = replace(entry, count=len(ids), ids=ids)
+    return list(models.values())
 
 
 @dataclass(frozen=True)
@@ -116,7 +125,7 @@ class Device:
 
     Every adapter hides hardware that is not assigned to the trial before a framework can use it, and its `synchronize`
     returns only when all work submitted to the device is done; otherwise, a clock would measure the queue. An adapter
-    of a framework implements setting threads (`set_threads`) and reading their number (`threads`).
+    of a framework implements setting threads (`set_threads`) and, if the framework knows it, their number (`threads`).
 
     Attributes:
         kind: the name of its kind, set by `raybench.devices.open_device`.
@@ -171,7 +180,7 @@ class Device:
 
     def threads(self) -> int:
         """The framework's number of threads."""
-        raise NotImplementedError
+        return self.assignment.threads
 
     def synchronize(self) -> None:
         """Wait until all work submitted to the device is done; on a CPU it is when the call returns."""
@@ -193,10 +202,7 @@ class Device:
 
     def peak_memory(self) -> int:
         """Peak bytes held by the trial: on the accelerator or, for a CPU, in the process."""
-        import resource
-
-        scale = 1 if platform.system() == "Darwin" else 1024
-        return peak_resident() or scale * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak_resident()
 
     def alloc_retries(self) -> int | None:
         """How often the allocator freed what it had kept because memory ran out; None if it does not count that."""

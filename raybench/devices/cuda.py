@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from raybench.devices import nvidia
-from raybench.devices.base import Device, DeviceKind, Hardware
+from raybench.devices.base import Device, DeviceKind, Hardware, by_model
 from raybench.devices.cpu import TorchDevice
 
 
@@ -15,11 +15,8 @@ def probe() -> list[Hardware]:
 
     Empty if there is no driver. It needs no framework, and respects `CUDA_VISIBLE_DEVICES`.
     """
-    by_model: dict[str, Hardware] = {}
-    for name, gpu in nvidia.visible(os.environ.get("CUDA_VISIBLE_DEVICES")).items():
-        ids = (*(by_model[gpu.model].ids if gpu.model in by_model else ()), name)
-        by_model[gpu.model] = Hardware("cuda", gpu.model, len(ids), gpu.memory_bytes, gpu.driver, ids)
-    return list(by_model.values())
+    gpus = nvidia.visible(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return by_model(Hardware("cuda", gpu.model, 1, gpu.memory_bytes, gpu.driver, (name,)) for name, gpu in gpus.items())
 
 
 KIND = DeviceKind(

@@ -83,12 +83,3 @@ def total_memory() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return None
-
-
-def peak_resident() -> int | None:
-    """Peak resident memory of this process in bytes; None if it is not known."""
-    try:
-        match = re.search(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    return int(match[1]) * 1024 if match else None

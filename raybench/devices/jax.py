@@ -17,9 +17,6 @@ class JaxDevice(AsynchronousDevice):
         """Set the threads of XLA's pool, which is made by the first computation."""
         os.environ["NPROC"] = os.environ["PJRT_NPROC"] = str(count)
 
-    def threads(self) -> int:
-        return self.assignment.threads
-
     def synchronize(self) -> None:
         import jax
 

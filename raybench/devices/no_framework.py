@@ -23,8 +23,5 @@ class Cpu(Device):
             return
         threadpoolctl.threadpool_limits(count)
 
-    def threads(self) -> int:
-        return self.assignment.threads
-
     def is_oom(self, error: BaseException) -> bool:
         return isinstance(error, MemoryError)

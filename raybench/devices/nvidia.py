@@ -87,6 +87,14 @@ def installed() -> list[Gpu]:
     return gpus
 
 
+def handles(nvml: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The handles of GPUs by their indices on the PCI bus, or UUIDs; of all if there are no names."""
+    return {
+        name: nvml.nvmlDeviceGetHandleByIndex(int(name)) if name.isdecimal() else nvml.nvmlDeviceGetHandleByUUID(name)
+        for name in names or map(str, range(nvml.nvmlDeviceGetCount()))
+    }
+
+
 LINKS = {-1: "NVLink", 0: "one board", 10: "PCIe, one switch", 20: "PCIe, several switches"}
 LINKS |= {30: "PCIe, one host bridge", 40: "PCIe, several host bridges", 50: "PCIe, between processors"}
 """The connection of two GPUs by NVML's topology level; -1 with NVLink."""

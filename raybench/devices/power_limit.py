@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-from raybench.devices.nvidia import LIBRARY
+from raybench.devices.nvidia import LIBRARY, handles
 
 MILLIWATTS = 1000
 TIMEOUT_S = 30
@@ -80,16 +80,9 @@ def _gpus(names: Sequence[str]) -> dict[str, Any]:
     try:
         nvml: Any = import_module(LIBRARY)
         nvml.nvmlInit()
-        listed = names or [str(index) for index in range(nvml.nvmlDeviceGetCount())]
-        return {name: _handle(nvml, name) for name in listed}
+        return handles(nvml, names)
     except Exception as error:  # no package, no driver, a lost GPU
         raise PowerLimitError(f"power_limit needs NVML: {error}") from None
-
-
-def _handle(nvml: Any, name: str) -> Any:
-    if name.isdecimal():
-        return nvml.nvmlDeviceGetHandleByIndex(int(name))
-    return nvml.nvmlDeviceGetHandleByUUID(name)
 
 
 def _set(gpu: Any, watts: int, dry: bool = False) -> int:

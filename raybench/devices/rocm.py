@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from raybench.devices.base import DeviceKind, Hardware
+from raybench.devices.base import DeviceKind, Hardware, by_model
 from raybench.devices.cuda import Cuda
 from raybench.devices.visible import selected
 
@@ -26,14 +26,13 @@ def probe() -> list[Hardware]:
         return []
     try:
         gpus = {gpu["gpu"]: gpu for gpu in _read(program, "static", "--asic", "--vram", "--driver")}
-        by_model: dict[str, Hardware] = {}
+        entries = []
         for name, number in _visible_numbers(_read(program, "list", "-e")).items():
             gpu = gpus[number]
             model, size = gpu["asic"]["market_name"], gpu["vram"]["size"]
             memory = int(size["value"]) * BYTES[size["unit"]] if isinstance(size, dict) else None
-            ids = (*(by_model[model].ids if model in by_model else ()), name)
-            by_model[model] = Hardware("rocm", model, len(ids), memory, gpu["driver"]["version"], ids)
-        return list(by_model.values())
+            entries.append(Hardware("rocm", model, 1, memory, gpu["driver"]["version"], (name,)))
+        return by_model(entries)
     except (OSError, subprocess.SubprocessError, LookupError, TypeError, ValueError):
         return []
 

@@ -10,7 +10,9 @@ from raybench.devices.base import AsynchronousDevice, Hardware
 from raybench.devices.cpu import TorchDevice
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-"""Environment variable: whether torch loads the packages of other devices when it is imported."""
+"""Environment variable: whether torch loads the packages of other devices when it is imported.
+
+They may open their device, which must not happen in a fork server; an adapter that needs one loads it."""
 
 LEGACY = "TORCH_TPU_ALLOW_LEGACY_DEVICE_APIS"
 """Environment variable that admits `torch.tpu.get_rng_state`, which checkpoints need: torch 2.13 has no other."""

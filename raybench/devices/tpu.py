@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raybench.devices.base import DeviceKind, Hardware
+from raybench.devices.base import DeviceKind, Hardware, by_model
 from raybench.devices.xla import Xla
 
 GIB = 1024**3
@@ -64,22 +64,15 @@ def probe(root: Path = Path("/")) -> list[Hardware]:
     """
     text = os.environ.get("TPU_VISIBLE_CHIPS")
     visible = None if text is None else {part.strip() for part in text.split(",") if part.strip()}
-    by_model: dict[str, list[str]] = {}
-    generations: dict[str, Generation] = {}
-    number = 0
+    entries, number = [], 0
     for chip in sorted(root.glob("sys/bus/pci/devices/*")):
         generation = _generation(chip)
         if generation is None:
             continue
         identity, number = str(number // generation.functions), number + 1
         if _has_file(chip, identity, root) and (visible is None or identity in visible):
-            generations[generation.model] = generation
-            ids = by_model.setdefault(generation.model, [])
-            ids += [] if identity in ids else [identity]
-    return [
-        Hardware("tpu", model, len(ids), generations[model].memory_bytes, ids=tuple(ids))
-        for model, ids in by_model.items()
-    ]
+            entries.append(Hardware("tpu", generation.model, 1, generation.memory_bytes, ids=(identity,)))
+    return by_model(entries)
 
 
 def _generation(chip: Path) -> Generation | None:

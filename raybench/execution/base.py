@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from raybench.core.events import Event
 from raybench.core.job import Job
@@ -22,24 +23,28 @@ Sink = Callable[[Event], None]  # records an event
 Tell = Callable[[str], None]
 
 
-class Executor(Protocol):
+class Executor(ABC):
     """Runs trials and passes their events to a sink, in order per trial.
 
     A KeyboardInterrupt raised while it runs terminates the running trials and is re-raised.
     """
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 — there may be nothing to start
         """Start what takes time, because trials will probably run."""
 
+    @abstractmethod
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """The available machines, each with the interpreters of these environments."""
 
     def host_load(self) -> HostLoad | None:
         """Other programs' use of this machine, measured for a second; None if no trial runs here or it is unknown."""
+        return None
 
     def starts_nodes(self) -> bool:
         """Return whether nodes are started for trials that no node can run."""
+        return False
 
+    @abstractmethod
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run until the schedule has nothing left; `tell` gets messages about the machines, from any thread.
 
@@ -47,7 +52,7 @@ class Executor(Protocol):
             ExecutionError: Ray or a machine cannot run the trials.
         """
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 — as `prepare`
         """Terminate everything that was started."""
 
 

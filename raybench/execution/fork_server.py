@@ -17,7 +17,6 @@ import importlib
 import json
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
 import stat
@@ -29,17 +28,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
-from raybench.core.events import to_json
+from raybench.core import memory
+from raybench.core.events import OUTPUT, to_json
 from raybench.core.process_guard import adopt_orphans, children, die_with_parent, end_children, watch
-from raybench.core.status import TrialStatus
 from raybench.core.temp_folders import Scratch, sweep
 
 START = "spawn" if sys.platform == "darwin" else "fork"
-
-AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-"""Environment variable: whether torch loads the packages of other devices when it is imported.
-
-They may open their device, which must not happen before the fork; an adapter that needs one loads it."""
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 — only listed
 
@@ -79,6 +73,7 @@ def redirect_output(path: Path) -> None:
 def load(framework: str) -> float:
     """Load a framework and return how many seconds that took."""
     start_s = time.perf_counter()
+    from raybench.devices.torch_tpu import AUTOLOAD
     from raybench.engines import FRAMEWORKS
 
     before = os.environ.get(AUTOLOAD)
@@ -111,11 +106,9 @@ def run_trial(
             imported_s = load(framework)
             start_ns = time.perf_counter_ns()
 
-        from raybench.core import memory
-        from raybench.core.events import OUTPUT
         from raybench.core.job import Job
         from raybench.core.ledger import NANO, Ledger
-        from raybench.trial.failure import describe_error, end_event
+        from raybench.trial.failure import end_event, failure
         from raybench.trial.record import append_event, record
 
         job = Job.from_json(message)
@@ -134,10 +127,9 @@ def run_trial(
         except BaseException as error:
             if os.getpid() != own_pid or isinstance(error, MemoryError):
                 raise
-            failure = describe_error(error, "setup", job)
-            status = TrialStatus.LOST if failure.get("disk_full") else TrialStatus.FAILED
+            status, record_of_error = failure(error, None, "setup", job)
             wall_s = round((time.perf_counter_ns() - start_ns) * NANO, 6)
-            event = end_event(job, status, failure, wall_s, round(imported_s, 6))
+            event = end_event(job, status, record_of_error, wall_s, round(imported_s, 6))
             with suppress(OSError):  # the receiver of the event keeps it too
                 append_event(Path(job.folder), event)
             send_event(connection, event)
@@ -178,12 +170,12 @@ def main(framework: str) -> None:
             trial = context.Process(  # type: ignore[attr-defined]  # every context has it
                 target=run_trial, args=(message, framework, imported_s, temporary, messages)
             )
-            peak_before, shared_before = _peak_of_children(), _shared_files()
+            peak_before, shared_before = memory.peak_resident(of_children=True), _shared_files()
             trial.start()
             trial.join()
             end_children(spare=preexisting)
             shutil.rmtree(temporary, ignore_errors=True)
-            peak = _peak_of_children()  # of the largest trial so far
+            peak = memory.peak_resident(of_children=True)  # of the largest trial so far
             new_files = {path: size for path, size in _shared_files().items() if path not in shared_before}
             send(messages, exit=trial.exitcode, peak_bytes=peak if peak > peak_before else None, shared_files=new_files)
             trial.close()
@@ -200,11 +192,6 @@ def _shared_files() -> dict[str, int]:
             if stat.S_ISREG(info.st_mode) and info.st_uid == os.getuid():
                 sizes[str(path)] = info.st_size
     return sizes
-
-
-def _peak_of_children() -> int:
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,9 @@ from dataclasses import replace
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.environments import Interpreter, environment_label
-from raybench.execution.base import MakeJob, Sink, Tell
+from raybench.execution.base import Executor, MakeJob, Sink, Tell
 from raybench.execution.host_resources import HostResources
 from raybench.execution.schedule import Schedule
-from raybench.monitoring.host import HostLoad
 from raybench.planning.node import Node, probe_node
 from raybench.trial.failure import end_event
 from raybench.trial.launch_ranks import ranks_of
@@ -31,24 +30,13 @@ def run_job(job: Job, sink: Sink) -> None:
         record(job, sink)
 
 
-class InlineExecutor:
-    """Executor without further processes."""
-
-    def prepare(self) -> None:
-        """No-op: nothing has to be started."""
+class InlineExecutor(Executor):
+    """Executor without further processes; the load of the machine is not asked, as these times are no benchmark."""
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, with raybench's own environment only."""
         refused = {key: Interpreter(problem=f"--inline cannot use {environment_label(key)}") for key in environments}
         return [replace(probe_node(), environments=refused)]
-
-    def host_load(self) -> HostLoad | None:
-        """None: these times are not a benchmark."""
-        return None
-
-    def starts_nodes(self) -> bool:
-        """False: there is one machine."""
-        return False
 
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """Run all trials, one after another."""
@@ -59,6 +47,3 @@ class InlineExecutor:
                 if check:
                     schedule.check_ended(check.key)
             schedule.release(assignment.work.trial.trial_id, assignment.work.attempt)
-
-    def close(self) -> None:
-        """No-op: nothing was started."""

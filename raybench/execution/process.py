@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from raybench.core import events
-from raybench.core.events import OUTPUT, Event
+from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.memory import oom_kills, size
 from raybench.core.settings import MISSING
@@ -189,12 +189,12 @@ class ForkServer:
             if not ended and code is None and self._end:
                 yield self._end_event(job, *self._end, start_s)
             elif not ended:
-                output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
-                yield self._end_event(job, *classify_exit(code, job, oom_kills() > oom_count, peak, output), start_s)
+                is_oom, output = oom_kills() > oom_count, tail(job, LONG_TAIL)
+                yield self._end_event(job, *classify_exit(code, job, is_oom, peak, output), start_s)
         except _OutOfBounds as bounds:
             error = bounds.error
             if pid and bounds.status == TrialStatus.TIMEOUT and not has_others:
-                error = timeout_error(job, {0: _stack(pid, Path(job.folder) / OUTPUT)})
+                error = timeout_error(job, {0: _stack(pid, job)})
             if pid:
                 _kill_session(pid)
             code = self._wait_for_exit()
@@ -241,7 +241,7 @@ class ForkServer:
         """The end event, also written to disk, of a trial that sent none."""
         folder = Path(job.folder)
         wall_s = round(time.monotonic() - start_s, 6)
-        error = {**error, "output": tail(folder / OUTPUT)}
+        error = {**error, "output": tail(job)}
         if (total := sum(self._shared_files.values())) >= LEFT_BYTES:
             names = ", ".join(sorted(self._shared_files))
             error["message"] = f"{error['message']}; since it began, {size(total)} of shared memory are new: {names}"
@@ -251,12 +251,12 @@ class ForkServer:
         return shortened(event)
 
 
-def _stack(pid: int, output: Path) -> str:
+def _stack(pid: int, job: Job) -> str:
     """What `faulthandler` writes of a trial to its output; empty if a signal has stopped it."""
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGUSR1)
     time.sleep(WRITE_SECONDS)
-    return tail(output, LONG_TAIL).rpartition("Stack (most recent call first):")[2]
+    return tail(job, LONG_TAIL).rpartition("Stack (most recent call first):")[2]
 
 
 def _check_memory(server: int, limit: int) -> None:

@@ -39,7 +39,7 @@ from raybench.devices.host import usable_cores
 from raybench.devices.program import OWN_THREADS
 from raybench.environments import own_environ
 from raybench.errors import ExecutionError
-from raybench.execution.base import MakeJob, Sink, Tell
+from raybench.execution.base import Executor, MakeJob, Sink, Tell
 from raybench.execution.files import FileTail, code_files, put_file
 from raybench.execution.ray_settings import (
     CLUSTER_SETTINGS,
@@ -218,7 +218,7 @@ def _kill_session(leader: int) -> None:
                 process.kill()
 
 
-class RayExecutor:
+class RayExecutor(Executor):
     """Runs trials on this machine (`address` None: a local Ray, ended with it) or on a running cluster.
 
     Args:

@@ -29,7 +29,6 @@ class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._examples = examples_per_epoch
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Begin training."""
         loop, epochs, steps = self._loop, self.params["epochs"], self.params["steps"]
         if loop.epochs is None or epochs < loop.epochs:  # of more, training ends after the grid's
             _check("epochs", epochs, loop.epochs)
@@ -42,12 +41,10 @@ class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._loop.begin_epoch()
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Begin an evaluation."""
         self._evaluated = "val" if self._loop.in_epoch else "test"
         self._loop.begin_evaluation(self._evaluated)
 
     def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """End an evaluation."""
         self._loop.end_evaluation({f"{self._evaluated}/{name}": value for name, value in (logs or {}).items()})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
@@ -56,12 +53,11 @@ class TrialCallback(keras.callbacks.Callback):  # type: ignore[misc]
         values.pop("learning_rate", None)
         self._loop.log({f"train/{name}": value for name, value in values.items()})
         steps = self.params["steps"]
-        self._loop.count(examples=self._examples, **({"steps": steps} if steps else {}))
+        self._loop.trial.count(examples=self._examples, **({"steps": steps} if steps else {}))
         if self._loop.is_last:
             self.model.stop_training = True
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """End the last epoch."""
         self._loop.end_epoch(more=False)
 
 

@@ -46,7 +46,6 @@ class TrialCallback(Callback):  # type: ignore[misc]
         _Profiled(trainer.profiler, self._loop)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin training."""
         most, batches = trainer.max_epochs or -1, trainer.num_training_batches
         if most < 0 and trainer.max_steps > 0:
             most = trainer.max_steps * trainer.accumulate_grad_batches / batches
@@ -59,7 +58,6 @@ class TrialCallback(Callback):  # type: ignore[misc]
         self._before, self._evaluated = dict(trainer.callback_metrics), set()
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        """Begin a step."""
         self._loop.begin_step(batch)
 
     def on_train_batch_end(
@@ -80,7 +78,6 @@ class TrialCallback(Callback):  # type: ignore[misc]
             trainer.should_stop = True
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """End the last epoch."""
         self._end_epoch(trainer, more=False)
 
     def _end_epoch(self, trainer: Trainer, more: bool) -> None:
@@ -95,21 +92,17 @@ class TrialCallback(Callback):  # type: ignore[misc]
     # Evaluations ----------------------------------------------------------------------------------------------------
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin an evaluation, unless it is the sanity check."""
         if not trainer.sanity_checking:
             self._begin_evaluation(trainer, "val")
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """End an evaluation."""
         if not trainer.sanity_checking:
             self._end_evaluation(trainer, "val")
 
     def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin an evaluation on test data."""
         self._begin_evaluation(trainer, "test")
 
     def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """End an evaluation on test data."""
         self._end_evaluation(trainer, "test")
 
     def _begin_evaluation(self, trainer: Trainer, name: str) -> None:
@@ -153,19 +146,17 @@ class _Profiled:
         profiler.start, profiler.stop = self.start, self.stop
 
     def start(self, action_name: str) -> None:
-        """Begin an action."""
         context = None
         if action_name.endswith("train_dataloader_next"):
             context = self._loop.waiting()
         elif action_name == "save_checkpoint":
-            context = self._loop.checkpoint()
+            context = self._loop.trial.section("checkpoint")
         if context is not None:
             self._open[action_name] = context
             context.__enter__()
         self._start(action_name)
 
     def stop(self, action_name: str) -> None:
-        """End an action."""
         self._stop(action_name)
         context = self._open.pop(action_name, None)
         if context is not None:

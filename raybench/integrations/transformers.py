@@ -83,7 +83,7 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
             if self._loop.epochs is not None:
                 arguments.num_train_epochs = self._loop.epochs
             if self._loop.begin(arguments.max_steps / self._steps if self._steps else arguments.num_train_epochs):
-                resume_from_checkpoint = str(next((self._loop.output_dir / RESUMED).glob("checkpoint-*")))
+                resume_from_checkpoint = str(next((self._loop.trial.output_dir / RESUMED).glob("checkpoint-*")))
             return train(resume_from_checkpoint, *args, **kwargs)
 
         return of_trial
@@ -102,7 +102,7 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
         """End a step of the optimizer, and count its tokens if the Trainer does; it adds up those of all processes."""
         self._loop.end_step()
         if tokens := state.num_input_tokens_seen - self._tokens:
-            self._loop.count(tokens=tokens / args.world_size)
+            self._loop.trial.count(tokens=tokens / args.world_size)
             self._tokens += tokens
         if self._steps:
             self._ends = state.global_step % self._steps == 0 or state.global_step >= args.max_steps
@@ -200,7 +200,7 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
     # Checkpoints ----------------------------------------------------------------------------------------------------
 
     def _checkpoint(self, *args: Any, **kwargs: Any) -> None:
-        with self._loop.checkpoint():
+        with self._loop.trial.section("checkpoint"):
             self._save(*args, **kwargs)
 
     def _save_state(self, path: Path) -> None:
@@ -215,7 +215,7 @@ class _Attached(TrainerCallback):  # type: ignore[misc]
 
     def _load_state(self, path: Path) -> None:
         """Keep such a folder until `train` reads it."""
-        shutil.copytree(path, self._loop.output_dir / RESUMED, dirs_exist_ok=True)
+        shutil.copytree(path, self._loop.trial.output_dir / RESUMED, dirs_exist_ok=True)
 
 
 def _steps_of_epoch(arguments: Any) -> int:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from raybench.devices.energy import Joules, Unavailable
-from raybench.devices.nvidia import LIBRARY
+from raybench.devices.nvidia import LIBRARY, handles
 
 REASONS: Mapping[int, str] = {
     0x2: "applications_clocks",
@@ -40,16 +40,10 @@ class _Gpus:
         except self._nvml.NVMLError as error:
             raise Unavailable(str(error)) from None
         try:
-            names = names or [str(index) for index in range(self._nvml.nvmlDeviceGetCount())]
-            self._gpus = {name: self._handle(name) for name in names}
+            self._gpus = handles(self._nvml, names)
         except self._nvml.NVMLError as error:
             self.close()
             raise Unavailable(str(error)) from None
-
-    def _handle(self, name: str) -> Any:
-        if name.isdecimal():
-            return self._nvml.nvmlDeviceGetHandleByIndex(int(name))
-        return self._nvml.nvmlDeviceGetHandleByUUID(name)
 
     def close(self) -> None:
         """Release the library, whose users the driver counts."""

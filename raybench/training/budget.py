@@ -59,9 +59,9 @@ class BudgetRule:
             return budget.work - self._counted(budget.unit), 0.0
         if budget.seconds is not None:
             left_s = budget.seconds - clock.training_s(budget.compile)
-            if clock.can_pace:  # each step waits for the last but one, or the host would run far ahead of the device
+            if clock.device.own_clock:  # each step waits for the last but one, or the host would run far ahead of it
                 return left_s, 0.0
-            return left_s, left_s if clock.is_synchronous else ASK_PART * budget.seconds
+            return left_s, left_s if clock.device.synchronous else ASK_PART * budget.seconds
         assert self._read_joules and self._began and budget.joules
         began_s, began_j = self._began
         used_j, seconds = self._read_joules() - began_j, time.perf_counter() - began_s

@@ -27,7 +27,7 @@ class TrainingClock:
     """
 
     def __init__(self, ledger: Ledger, device: Device, loop: LoopFacts) -> None:
-        self.ledger, self.loop, self._device = ledger, loop, device
+        self.ledger, self.loop, self.device = ledger, loop, device
         self._section = "build"
         self.timer: StepTimer | None = None
         self._is_first = True
@@ -45,17 +45,17 @@ class TrainingClock:
         self._change(name)
         compiled_ns = self.loop.compile_ns()
         elsewhere_ns = self._compiled_elsewhere_ns
-        begun = self._device.mark() if name == "evaluate" and self._device.own_clock else None
+        begun = self.device.mark() if name == "evaluate" and self.device.own_clock else None
         try:
             yield
         except BaseException:
             self._section = outer
             self.ledger.fail(outer)  # a device that has failed cannot be synchronized
             raise
-        ended = None if begun is None else self._device.mark()
+        ended = None if begun is None else self.device.mark()
         self._change(outer)
         if begun is not None:
-            self.ledger.note_device(name, self._device.elapsed(begun, ended))
+            self.ledger.note_device(name, self.device.elapsed(begun, ended))
         compiled_ns = self.loop.compile_ns() - compiled_ns - (self._compiled_elsewhere_ns - elsewhere_ns)
         self._compiled_elsewhere_ns += compiled_ns
         if name in COMPILATION:
@@ -69,7 +69,7 @@ class TrainingClock:
 
     def _synchronize(self, all_ranks: bool = False) -> None:
         """Wait for the device and, if asked or if the ranks have the same sections, for those of all ranks."""
-        self._device.synchronize()
+        self.device.synchronize()
         if all_ranks or self.loop.ranks_in_step:
             current_rank().meet(None)
 
@@ -79,7 +79,7 @@ class TrainingClock:
         loop = self.loop
         loop.begin_epoch()
         self.timer = StepTimer(
-            self._device,
+            self.device,
             self._is_first and not loop.counts_compilation,
             loop.graphs,
             loop.settling,
@@ -124,16 +124,6 @@ class TrainingClock:
         """Whether the open section is an evaluation."""
         return self._section == "evaluate"
 
-    @property
-    def is_synchronous(self) -> bool:
-        """Whether the device's work is done when a step returns."""
-        return self._device.synchronous
-
-    @property
-    def can_pace(self) -> bool:
-        """Whether `catch_up` leaves the device a step to do, so that it need not idle."""
-        return self._device.own_clock
-
     def training_s(self, compile: bool) -> float:
         """Seconds of training in all epochs so far: train, input_wait and, if asked, compile."""
         seconds = self.ledger.seconds("train", "input_wait", *(["compile"] if compile else []))
@@ -144,11 +134,11 @@ class TrainingClock:
         return seconds - self.timer.compiled_ns() * NANO
 
     def catch_up(self) -> None:
-        """Wait until at most the last step is left for the device to do."""
-        if self._device.own_clock and self.timer:
+        """Wait until at most the last step is left for the device to do; none, if it has no clock of its own."""
+        if self.device.own_clock and self.timer:
             self.timer.wait_for_last_but_one()
-        elif not self._device.own_clock:
-            self._device.synchronize()
+        elif not self.device.own_clock:
+            self.device.synchronize()
 
     def _charge_waits(self) -> None:
         """Move the time of all waits in the open section to `input_wait`."""

@@ -26,7 +26,7 @@ from raybench.trial.channel import JOB, VARIABLE, Writer
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.command_run import STARTED
 from raybench.trial.failure import failure
-from raybench.trial.journal import TrialJournal, misuse, options_of
+from raybench.trial.journal import TrialJournal, options_of
 from raybench.workloads import read_info
 
 GLOO_RELEASE = 0.2  # seconds in which the threads of torch's Gloo release the tensors of the last collective operation
@@ -59,9 +59,8 @@ class _Process:
         self._ledger = Ledger(int(os.environ[STARTED]))
         self._writer = Writer(channel, rank.local_number, rank.local_count)
         self._warnings: list[str] = []
-        self._checkpoints = Checkpoints(self._job, self._warnings)
-        self._info = read_info(self._job.workload)
-        self._journal = _Journal(self._job, self._send, self._ledger, self._checkpoints, self._warnings)
+        checkpoints = Checkpoints(self._job, self._warnings)
+        self._journal = _Journal(self._job, self._send, self._ledger, checkpoints, self._warnings)
         self.trial = Trial(options_of(self._job), self._journal, self._open_clock)
         self._journal.trial, self._journal.writer = self.trial, self._writer
 
@@ -90,7 +89,7 @@ class _Process:
                 raise exception
             self.trial.finish()
             if self._writer.is_open:
-                error = misuse(self.trial, self._journal.logged_before, self._info, self._job)
+                error = self._journal.misuse(self.trial, read_info(self._job.workload))
                 status = TrialStatus.FAILED if error else status
         except BaseException as exc:
             status, error = failure(exc, None, self._ledger.phase, self._job)
@@ -98,9 +97,7 @@ class _Process:
             self.trial.abandon()
         if not self._writer.is_open and error is None:
             return  # it has not trained, such as a worker that loads data
-        self._journal.flush()
-        if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
-            self._checkpoints.remove()
+        self._journal.end(status)
         end = {"status": status, "error": error, "warnings": self._warnings, "at": time.time_ns()}
         self._writer.send(end=end, ledger=self._ledger.close()[0])
         if current_rank().count > 1 and "torch.distributed" in sys.modules:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raybench.core import memory
+from raybench.core.events import OUTPUT
 from raybench.core.job import Job
 from raybench.core.status import KILLED, TrialStatus
 from raybench.trial.kept_output import KEPT_BYTES
@@ -54,10 +55,10 @@ def classify_exit(
     return TrialStatus.FAILED, {"type": signal.Signals(-code).name if code < 0 else "Exit", "message": reason}
 
 
-def tail(path: Path, lines: int = TAIL) -> str:
-    """The last lines of a trial's output."""
+def tail(job: Job, lines: int = TAIL) -> str:
+    """The last lines of a job's output."""
     try:
-        with path.open("rb") as file:
+        with Path(job.folder, OUTPUT).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - KEPT_BYTES))
             return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
     except OSError:

@@ -12,6 +12,7 @@ from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.rank import current_rank
+from raybench.core.status import TrialStatus
 from raybench.devices import Device
 from raybench.devices.energy import EnergyMeter
 from raybench.devices.host import usable_cores
@@ -56,25 +57,6 @@ def joules_reader(job: Job) -> Callable[[], float] | None:
     return meter.device_joules
 
 
-def misuse(trial: Trial, logged_before: Set[str], info: WorkloadInfo, job: Job) -> dict[str, Any] | None:
-    """The error of a training that ended without what is needed of it, or None.
-
-    Args:
-        logged_before: the metrics of earlier attempts from whose checkpoint training went on.
-    """
-    message, logged = None, trial.logged | logged_before
-    if not trial.ended_epochs:
-        message = f"{info.name} ended without an epoch: write `for epoch in trial.epochs():` around its loop"
-    elif job.target and job.target.metric not in logged and not trial.rank:  # others may leave logging to rank 0
-        names = ", ".join(sorted(logged)) or "nothing"
-        message = f"the target's metric {job.target.metric!r} was never logged; trial.log had {names}"
-    message = message or trial._loop.misuse()
-    if not message:
-        return None
-    where = {"where": info.place} if info.place else {}
-    return {"type": "UsageError", "message": message, "phase": "train", **where}
-
-
 class TrialJournal(Recorder):
     """Sends what a trial reports as events.
 
@@ -82,7 +64,6 @@ class TrialJournal(Recorder):
 
     Attributes:
         device: whose peak of memory is recorded, once it is open.
-        logged_before: the names of metrics in the epochs of earlier attempts.
     """
 
     def __init__(
@@ -99,7 +80,7 @@ class TrialJournal(Recorder):
         self._peak = 0
         self._state: SavedState | None = None
         self._last: Event | None = None
-        self.logged_before: Set[str] = frozenset()
+        self._logged_before: Set[str] = frozenset()
 
     def begin(self, state: SavedState | None) -> int:
         """Load the state of an earlier attempt, if there is one."""
@@ -114,7 +95,7 @@ class TrialJournal(Recorder):
         self.counted_before = counts = dict[str, float]()
         for event in resumed:
             add_counts(counts, event)
-        self.logged_before = {name for event in resumed for name in event.get("metrics", ())}
+        self._logged_before = {name for event in resumed for name in event.get("metrics", ())}
         return max(0, len(resumed) - 1)
 
     def epoch_ended(self, fields: dict[str, Any], more: bool) -> None:
@@ -146,8 +127,24 @@ class TrialJournal(Recorder):
         if message not in self._warnings:
             self._warnings.append(message)
 
-    def flush(self) -> None:
-        """Send the last epoch."""
+    def misuse(self, trial: Trial, info: WorkloadInfo) -> dict[str, Any] | None:
+        """The error of a training that ended without what is needed of it, or None."""
+        message, target, logged = None, self._job.target, trial.logged | self._logged_before
+        if not trial.ended_epochs:
+            message = f"{info.name} ended without an epoch: write `for epoch in trial.epochs():` around its loop"
+        elif target and target.metric not in logged and not trial.rank:  # others may leave logging to rank 0
+            names = ", ".join(sorted(logged)) or "nothing"
+            message = f"the target's metric {target.metric!r} was never logged; trial.log had {names}"
+        message = message or trial._loop.misuse()
+        if not message:
+            return None
+        where = {"where": info.place} if info.place else {}
+        return {"type": "UsageError", "message": message, "phase": "train", **where}
+
+    def end(self, status: TrialStatus) -> None:
+        """Send the last epoch, and remove the checkpoints unless a later attempt may need them."""
         if self._last:
             self._send(self._last)
             self._last = None
+        if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
+            self._checkpoints.remove()

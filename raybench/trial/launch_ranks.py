@@ -20,26 +20,26 @@ import threading
 import time
 import traceback
 import warnings
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any, NoReturn
 
 from raybench.core import events, memory
 from raybench.core.cell import FUNCTION
-from raybench.core.events import OUTPUT, Event
+from raybench.core.events import Event
 from raybench.core.job import Job
+from raybench.core.ledger import Ledger
 from raybench.core.ports import free_port
 from raybench.core.process_guard import die_with_parent, watch
 from raybench.core.rank import Rank, set_rank
 from raybench.core.status import TrialStatus
 from raybench.engines import FRAMEWORKS
 from raybench.results.epoch import over_ranks
-from raybench.trial.exit_status import LONG_TAIL, TAIL, classify_exit, tail
+from raybench.trial.exit_status import LONG_TAIL, classify_exit, tail
+from raybench.trial.failure import end_event
 from raybench.trial.journal import Send
-from raybench.trial.remote_ranks import WRITE_SECONDS, RemoteRank, forward, remote_ranks
+from raybench.trial.remote_ranks import WRITE_SECONDS, FollowedRank, RemoteRank, forward, remote_ranks
 
 GRACE_SECONDS = 1.0
 """Seconds for the other ranks to end after one has.
@@ -48,8 +48,6 @@ They may report the same error, or one that follows from the death of a rank."""
 
 COMMUNICATION_SECONDS = 60.0  # most seconds in which the ranks measure the time of communication after their training
 
-Fail = Callable[[str, Mapping[str, Any]], Event]  # makes the end event of a trial from a status and an error
-
 
 def ranks_of(job: Job) -> int:
     """Number of processes on all nodes that do a job together; those of a command are its own."""
@@ -57,7 +55,7 @@ def ranks_of(job: Job) -> int:
     return job.cell.device.world_size if is_ranked else 1
 
 
-def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) -> None:
+def run_ranks(job: Job, work: Callable[[Send], None], send: Send, ledger: Ledger) -> None:
     """Run the work in a process for each rank and send merged events, as if from one.
 
     An error in any rank ends all of them, and is the trial's error.
@@ -77,12 +75,13 @@ def run_ranks(job: Job, work: Callable[[Send], None], send: Send, fail: Fail) ->
             processes.append(_Process(Rank(number, count, local_number, local_count), job, port, work))
         if job.node_rank:
             forward(job, processes)
-            send(fail(TrialStatus.COMPLETED, {}))  # of this node's part, which nobody reads
+            end = end_event(job, TrialStatus.COMPLETED, {}, ledger.close()[1], ledger.loading_s)
+            send(end)  # of this node's part, which nobody reads
         elif nodes > 1:
             with remote_ranks(job, count - local_count) as remote:
-                send(_Ranks(job, [*processes, *remote], fail).follow(send))
+                send(_Ranks(job, [*processes, *remote], ledger).follow(send))
         else:
-            send(_Ranks(job, processes, fail).follow(send))
+            send(_Ranks(job, processes, ledger).follow(send))
     finally:
         for process in processes:
             process.kill()
@@ -102,22 +101,14 @@ def _set_environment(rank: Rank, job: Job, port: int) -> None:
                 os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
 
 
-class _Process:
-    """A rank, from the perspective of the parent process.
-
-    Attributes:
-        end: None; of a rank on another node, how it died.
-    """
-
-    end: tuple[str, Mapping[str, Any]] | None = None
+class _Process(FollowedRank):
+    """A rank that is a child of this process."""
 
     def __init__(self, rank: Rank, job: Job, port: int, work: Callable[[Send], None]) -> None:
-        self.number = rank.number
-        self.events: deque[tuple[int, Event]] = deque()
-        self.meets: list[Any] = []  # what it waits with for the other ranks, if it does
         self._stack = tempfile.TemporaryFile()  # noqa: SIM115 — closed with the process
         context = multiprocessing.get_context("fork")
-        self.pipe, end = context.Pipe()
+        pipe, end = context.Pipe()
+        super().__init__(rank.number, pipe)
         self._process = context.Process(target=self._run, args=(rank, job, port, work, end))
         with warnings.catch_warnings():
             # The one other thread of this process only waits for a pipe to close.
@@ -173,40 +164,27 @@ class _Process:
         else:
             self.meets = [message[0]]
 
-    def go_on(self, value: Any) -> None:
-        """Let it go on from where it waits for the others."""
-        self.meets = []
-        self.pipe.send(value)
-
     @property
     def code(self) -> int | None:
         """Its exit code; None while it runs."""
         return self._process.exitcode
 
-    @property
-    def last(self) -> tuple[int, Event] | None:
-        """Time and event of the end of its work, or None."""
-        return self.events[-1] if self.events and self.events[-1][1]["event"] in events.ENDS else None
-
     def write_stack(self) -> None:
-        """Let it write at which lines it is."""
         assert self._process.pid
         os.kill(self._process.pid, signal.SIGUSR1)
 
     def stack(self) -> str:
-        """The lines at which it was, as `faulthandler` writes them; empty if a signal has stopped it."""
         self._stack.seek(0)
         return self._stack.read().decode(errors="replace")
 
     def kill(self) -> None:
-        """Kill it if it is running."""
         self._process.kill()
         self._process.join()
 
 
 class _Ranks:
-    def __init__(self, job: Job, processes: Sequence[_Process | RemoteRank], fail: Fail) -> None:
-        self._job, self._processes, self._fail = job, processes, fail
+    def __init__(self, job: Job, processes: Sequence[_Process | RemoteRank], ledger: Ledger) -> None:
+        self._job, self._processes, self._ledger = job, processes, ledger
         self._oom_kills = memory.oom_kills()
         self._timeout = time.monotonic() + (job.timeout or math.inf)
         self._trained: Event | None = None
@@ -269,16 +247,15 @@ class _Ranks:
                 return self._end_at_timeout()
 
     def _failure(self, status: str, error: Mapping[str, Any]) -> Event:
-        output = tail(Path(self._job.folder) / OUTPUT, TAIL)
-        return self._fail(status, {**error, "output": output})
+        error, ledger = {**error, "output": tail(self._job)}, self._ledger
+        return end_event(self._job, status, error, ledger.close()[1], ledger.loading_s)
 
     def _end_of_dead(self, process: _Process | RemoteRank) -> Event:
         """The end of a trial of which a rank has died without an event."""
         if process.end:
             return self._failure(process.end[0], {**process.end[1], "rank": process.number})
-        output = tail(Path(self._job.folder) / OUTPUT, LONG_TAIL)
         is_oom = memory.oom_kills() > self._oom_kills
-        status, error = classify_exit(process.code, self._job, is_oom, None, output)
+        status, error = classify_exit(process.code, self._job, is_oom, None, tail(self._job, LONG_TAIL))
         return self._failure(status, error | {"rank": process.number})
 
     def _end_at_timeout(self) -> Event:

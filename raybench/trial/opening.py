@@ -17,8 +17,7 @@ from raybench.devices import KINDS, Assignment, Device, open_device
 from raybench.devices.host import boot_id, machine_id
 from raybench.devices.program import open_for_program
 from raybench.engines import FRAMEWORKS
-
-APPLIED = ("fp32", "tf32")  # precisions that are set for a loop of the user; any other is its own affair
+from raybench.workloads.info import ARITHMETIC
 
 OFFLINE = {"WANDB_MODE": "offline"}
 """Environment variables under which other trackers send nothing while training is timed."""
@@ -37,7 +36,7 @@ def open_assigned(job: Job) -> Device:
         device = open_device(planned.kind, job.cell.framework, assignment)
     device.hide_others()
     precision = job.cell.settings.precision
-    device.open("" if own_loop and precision not in APPLIED else precision)
+    device.open("" if own_loop and precision not in ARITHMETIC else precision)
     device.hardware = device.describe()
     if device.hardware.model != planned.model:
         raise RuntimeError(f"planned for {planned.model!r}, but this is {device.hardware.model!r}")

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import resource
-import sys
 import time
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -21,6 +19,7 @@ from typing import Any
 from raybench.core import events
 from raybench.core.events import Event
 from raybench.core.ledger import NANO, Ledger
+from raybench.core.memory import peak_resident
 from raybench.core.status import TrialStatus
 from raybench.devices import hosted
 from raybench.output.epochs import Course, Output, Printed, State
@@ -253,8 +252,7 @@ class PrintedRun(CommandRun):
                 self._decide(max(self._program.ended_ns, self._read_ns))
         device, events_ = self._job.cell.device, self._events
         if events_ and hosted(device.kind) and self._job.own_process:  # which has no other children
-            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-            events_[-1]["memory_peak_bytes"] = peak * (1 if sys.platform == "darwin" else 1024)
+            events_[-1]["memory_peak_bytes"] = peak_resident(of_children=True)
         self._warnings[:] = dict.fromkeys(self._warnings)  # of several looks
         for event in events_:
             self._send(event)

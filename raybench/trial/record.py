@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,20 +16,13 @@ from raybench.core.job import Job
 from raybench.core.ledger import Ledger
 from raybench.core.process_guard import daemons
 from raybench.core.temp_folders import short_ray_folder
-from raybench.trial.failure import describe_error, end_event
+from raybench.trial.failure import describe_error
 from raybench.trial.journal import Send
 from raybench.trial.launch_ranks import run_ranks
 from raybench.trial.run import run
 from raybench.trial.run_command import run_command
 
 MAX_MESSAGE_CHARS, MAX_TRACEBACK_CHARS = 4_000, 16_000  # length of a message or output, and of a traceback, in an event
-
-CHECKS = {
-    "weight_decay": "raybench.checks.weight_decay",
-    "roofline": "raybench.checks.roofline",
-    "all_reduce": "raybench.checks.all_reduce",
-}
-"""The module of each check, which is imported in the trial's process only."""
 
 
 def shortened(event: Event) -> Event:
@@ -75,23 +67,20 @@ def record(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     train = run_command if job.is_command else run
     work = partial(check, job) if job.check else partial(train, job, ledger=ledger)
 
-    def fail(status: str, error: Mapping[str, Any]) -> Event:
-        return end_event(job, status, error, ledger.close()[1], ledger.loading_s)
-
     with short_ray_folder():
-        run_ranks(job, work, store, fail)
+        run_ranks(job, work, store, ledger)
 
 
 def check(job: Job, send: Send) -> None:
     """Run the job's check and send its one event, `check_ended`, even after an error.
 
-    The function `measure` of its module returns plain values for a job.
+    The function `measure` of the module in `raybench.checks` with its name returns plain values for a job.
     """
     start_s = time.perf_counter()
     result: dict[str, Any] = {}
     error = None
     try:
-        result = import_module(CHECKS[job.check]).measure(job)
+        result = import_module(f"raybench.checks.{job.check}").measure(job)
     except (Exception, SystemExit) as exc:
         memory.remove_limit()
         error = describe_error(exc, "check", job)

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, wait
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from raybench.core import memory
-from raybench.core.events import ENDS, OUTPUT, Event
+from raybench.core.events import ENDS, Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.trial.exit_status import LONG_TAIL, classify_exit, tail
@@ -29,18 +28,47 @@ LOOK_SECONDS = 1.0  # most seconds between two looks at which ranks have died
 WRITE_SECONDS = 0.5  # seconds in which a rank writes at which line it is
 
 
-class RemoteRank:
-    """A rank on another node, from the perspective of the first one; its interface is that of a local rank.
+class FollowedRank:
+    """A rank, from the perspective of the process that merges the events of all.
 
     Attributes:
-        end: status and error of its process, if it died without an event.
+        events: what it has sent, with the time of each, until it is merged.
+        meets: what it waits with for the other ranks, if it does.
+        end: of a rank on another node, the status and the error of its process, if it died without an event.
     """
 
-    def __init__(self, number: int, node: str, pipe: Connection) -> None:
-        self.number, self.node, self.pipe = number, node, pipe
+    end: tuple[str, dict[str, Any]] | None = None
+
+    def __init__(self, number: int, pipe: Connection) -> None:
+        self.number, self.pipe = number, pipe
         self.events: deque[tuple[int, Event]] = deque()
         self.meets: list[Any] = []
-        self.end: tuple[str, dict[str, Any]] | None = None
+
+    def go_on(self, value: Any) -> None:
+        """Let it go on from where it waits for the others."""
+        self.meets = []
+        with suppress(OSError):  # it has just ended, which is read next
+            self.pipe.send(value)
+
+    @property
+    def last(self) -> tuple[int, Event] | None:
+        """Time and event of the end of its work, or None."""
+        return self.events[-1] if self.events and self.events[-1][1]["event"] in ENDS else None
+
+    def write_stack(self) -> None:
+        """Let it write at which lines it is; one on another node is not asked."""
+
+    def stack(self) -> str:
+        """The lines at which it was, by `faulthandler`; empty if a signal has stopped it, and on another node."""
+        return ""
+
+
+class RemoteRank(FollowedRank):
+    """A rank on another node."""
+
+    def __init__(self, number: int, node: str, pipe: Connection) -> None:
+        super().__init__(number, pipe)
+        self.node = node
         self.code: int | None = None
 
     def read(self) -> None:
@@ -57,24 +85,6 @@ class RemoteRank:
             self.meets = [content]
         else:
             self.code, self.end = -1, content
-
-    def go_on(self, value: Any) -> None:
-        """Let it go on from where it waits for the others."""
-        self.meets = []
-        with suppress(OSError):
-            self.pipe.send(value)
-
-    @property
-    def last(self) -> tuple[int, Event] | None:
-        """Time and event of the end of its work, or None."""
-        return self.events[-1] if self.events and self.events[-1][1]["event"] in ENDS else None
-
-    def write_stack(self) -> None:
-        """Do nothing: another node is not asked for the lines at which its rank is."""
-
-    def stack(self) -> str:
-        """Empty: they are not known."""
-        return ""
 
     def kill(self) -> None:
         """Close the connection, upon which its node kills it."""
@@ -116,12 +126,16 @@ def forward(job: Job, processes: Sequence[Any]) -> None:
     ranks = {_connect(job, process.number): process for process in processes}
     dead: set[Connection] = set()
     while True:
-        outputs = {process.pipe: pipe for pipe, process in ranks.items() if process.code is None}
         # The pipe of a dead rank is open as long as a process that it has forked.
-        for ready in wait([*outputs, *ranks], LOOK_SECONDS):
-            if ready in outputs:
-                ranks[outputs[ready]].read()
-            elif not _obey(ready, ranks[ready]):  # type: ignore[arg-type,index]
+        running = [process.pipe for process in ranks.values() if process.code is None]
+        ready = wait([*running, *ranks], LOOK_SECONDS)
+        for pipe, process in ranks.items():
+            if process.pipe in ready:
+                process.read()
+            try:
+                if pipe in ready:
+                    process.go_on(pipe.recv())
+            except (EOFError, OSError):  # the first node has ended the trial
                 return
         for pipe, process in ranks.items():
             with suppress(OSError):  # the first node has ended the trial, which its closed connection says
@@ -131,18 +145,8 @@ def forward(job: Job, processes: Sequence[Any]) -> None:
                     pipe.send(("meet", process.meets.pop()))
                 if process.code is not None and pipe not in dead:
                     dead.add(pipe)
-                    output = tail(Path(job.folder) / OUTPUT, LONG_TAIL)
                     is_oom = memory.oom_kills() > oom_kills
-                    pipe.send(("end", classify_exit(process.code, job, is_oom, None, output)))
-
-
-def _obey(pipe: Connection, process: Any) -> bool:
-    """Do for a rank what the first node asks for; return False if it has ended the trial."""
-    try:
-        process.go_on(pipe.recv())
-    except (EOFError, OSError):
-        return False
-    return True
+                    pipe.send(("end", classify_exit(process.code, job, is_oom, None, tail(job, LONG_TAIL))))
 
 
 def _connect(job: Job, number: int) -> Connection:

@@ -26,7 +26,7 @@ from raybench.training.declared import DeclaredTraining
 from raybench.training.trial import Trial
 from raybench.trial.checkpoint import Checkpoints
 from raybench.trial.failure import end_event, failure
-from raybench.trial.journal import Send, TrialJournal, misuse, options_of
+from raybench.trial.journal import Send, TrialJournal, options_of
 from raybench.trial.opening import keep_others_offline, open_assigned, opening
 from raybench.workloads import WorkloadInfo, load_workload, read_info
 from raybench.workloads.base import Workload
@@ -46,7 +46,6 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
     device: Device | None = None
     warnings = [*job.warnings, *([] if memory.limit_applies(job.memory_limit) else [NOT_KEPT])]
     info = read_info(job.workload)
-    checkpoints = Checkpoints(job, warnings)
     journal: TrialJournal | None = None
     trial: Trial | None = None
     engine: Engine | None = None
@@ -63,7 +62,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         train = training_of(job, info)
         loop = open_loop(job.cell.framework, device)
         clock = TrainingClock(ledger, device, loop)
-        journal = TrialJournal(job, send, ledger, checkpoints, warnings, device)
+        journal = TrialJournal(job, send, ledger, Checkpoints(job, warnings), warnings, device)
         trial = Trial(options_of(job), journal, lambda: clock)
         set_current(trial)
         try:
@@ -71,7 +70,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         finally:
             loop.close()
         trial.finish()
-        error = misuse(trial, journal.logged_before, info, job)
+        error = journal.misuse(trial, info)
         status = TrialStatus.FAILED if error else status
     except (Exception, SystemExit) as exc:  # not KeyboardInterrupt, which in the driver's process is the user's
         status, error = failure(exc, device, ledger.phase, job)
@@ -82,9 +81,7 @@ def run(job: Job, send: Send, ledger: Ledger | None = None) -> None:
         os.chdir(folder)
         copy.close()
     if journal:
-        journal.flush()
-    if status in (TrialStatus.COMPLETED, TrialStatus.DIVERGED):
-        checkpoints.remove()
+        journal.end(status)
     sections, wall_s = ledger.close()
     drop_unmeasured(sections)
     event = end_event(job, status, error, wall_s, ledger.loading_s, sections, warnings)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -130,10 +130,7 @@ def in_each(package: str, function: str = "build") -> dict[str, str]:
 
 def _function(reference: Any) -> Any:
     """Resolve a function or a "module:function" reference."""
-    if not isinstance(reference, str):
-        return reference
-    module, function = reference.split(":")
-    return getattr(import_module(module), function)
+    return pkgutil.resolve_name(reference) if isinstance(reference, str) else reference
 
 
 def _built(build: str | Callable[..., Any], options: Mapping[str, Any]) -> Any:

@@ -76,11 +76,6 @@ class Command:
         return not self.names.isdisjoint((ARGS, SETTINGS_FILE))
 
     @property
-    def counts_epochs(self) -> bool:
-        """Return whether the grid says which lines of its output end epochs."""
-        return EPOCH in self.metrics
-
-    @property
     def clock(self) -> str:
         """What times its epochs: the `trial` of a script, the `program`, or its `output`."""
         return "trial" if self.reports else "program" if self.time else "output"

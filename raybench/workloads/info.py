@@ -23,7 +23,7 @@ from raybench.core.cell import (
 from raybench.core.settings import DEFAULTS, MISSING, PARAM, TRAINING, Settings
 from raybench.core.text import join_words
 from raybench.errors import WorkloadError, close, nearest
-from raybench.workloads.command import ARGS, BY_TRIAL, OF_NODES, SPECIAL, Command, placeholders
+from raybench.workloads.command import ARGS, BY_TRIAL, EPOCH, OF_NODES, SPECIAL, Command, placeholders
 from raybench.workloads.parameters import PASSED, Parameter, key_of, with_other_batch_size
 
 SUPERVISION = frozenset(
@@ -315,9 +315,9 @@ class LoopInfo(WorkloadInfo):
         return {"warmup_epochs": DEFAULTS["warmup_epochs"], "count": 1, "nodes": 1}
 
     @property
-    @abstractmethod
     def needed(self) -> Set[str]:
         """The names of settings and parameters that every cell has to have."""
+        return self.arguments
 
     @abstractmethod
     def used(self, resolved: Mapping[str, Any]) -> dict[str, Any]:
@@ -445,7 +445,7 @@ class CommandInfo(LoopInfo):
 
     @property
     def cell_defaults(self) -> dict[str, Any]:
-        has_epochs = self.command.clock != "program" or self.command.counts_epochs
+        has_epochs = self.command.clock != "program" or EPOCH in self.command.metrics
         return super().cell_defaults | ({} if has_epochs else {"warmup_epochs": 0})
 
     @property
@@ -454,10 +454,6 @@ class CommandInfo(LoopInfo):
 
     @property
     def arguments(self) -> Set[str]:
-        return self.command.names
-
-    @property
-    def needed(self) -> Set[str]:
         return self.command.names
 
     def used(self, resolved: Mapping[str, Any]) -> dict[str, Any]:

@@ -178,4 +178,4 @@ def test_a_script_is_timed_on_the_device_that_its_framework_uses(monkeypatch, ha
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: bool(has))
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: next(iter(has), None))
     assert loop_facts.available_kind("torch") == kind
-    assert type(open_clock("torch")._device).__name__ == adapter
+    assert type(open_clock("torch").device).__name__ == adapter

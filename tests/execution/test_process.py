@@ -117,7 +117,7 @@ def test_a_check_is_one_event(template, tmp_path):
 
 def test_check_without_a_result(template, tmp_path):
     (event,) = template.run(replace(make_check(tmp_path), check="no_such_check"))
-    assert (event["event"], event["trial"], event["error"]["type"]) == ("check_ended", "decay-1", "KeyError")
+    assert (event["event"], event["trial"], event["error"]["type"]) == ("check_ended", "decay-1", "ModuleNotFoundError")
     assert event["subject"] == {"framework": "torch"}
     assert "passed" not in event
     assert read_events(events_file(tmp_path / "attempt"), [])[-1] == event

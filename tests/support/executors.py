@@ -13,7 +13,7 @@ from raybench.core.events import Event
 from raybench.core.job import Job
 from raybench.core.status import TrialStatus
 from raybench.devices import Hardware
-from raybench.execution.base import MakeJob, Sink, Tell
+from raybench.execution.base import Executor, MakeJob, Sink, Tell
 from raybench.execution.host_resources import HostResources
 from raybench.execution.process import ForkServer
 from raybench.execution.schedule import Schedule, ScheduledTrial
@@ -22,7 +22,7 @@ from raybench.planning.node import Node, probe_node
 from raybench.results.folder import add_event
 
 
-class ForkingExecutor:
+class ForkingExecutor(Executor):
     """Runs one trial after another, each in a process forked from the fork server of its framework and environment.
 
     Args:
@@ -33,9 +33,6 @@ class ForkingExecutor:
     def __init__(self, server: Callable[[str], ForkServer], load: HostLoad | None = None) -> None:
         self._server, self._load = server, load
         self._environments: dict[tuple[str, str], ForkServer] = {}
-
-    def prepare(self) -> None:
-        """Do nothing: fork servers start when they are needed."""
 
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine."""
@@ -76,7 +73,7 @@ class ForkingExecutor:
 _this_node = cache(probe_node)
 
 
-class DrawnTimes:
+class DrawnTimes(Executor):
     """Ends each trial at once; the seconds of its epochs are drawn, and the clock goes on by 10 µs for each event.
 
     Args:
@@ -96,17 +93,10 @@ class DrawnTimes:
         self._draw, self._stop_after, self._accuracies, self._at_once = draw, stop_after, accuracies, at_once
         self.trials: list[str] = []
 
-    def prepare(self) -> None:
-        """Do nothing."""
-
     def nodes(self, environments: Sequence[str] = ()) -> list[Node]:
         """This machine, with a core for each of several trials at once."""
         cores = Hardware("cpu", "made-up", self._at_once, ids=tuple(map(str, range(self._at_once))))
         return [replace(_this_node(), hardware=(cores,)) if self._at_once > 1 else _this_node()]
-
-    def host_load(self) -> HostLoad | None:
-        """None: nothing runs."""
-        return None
 
     def run(self, schedule: Schedule, make_job: MakeJob, sink: Sink, tell: Tell) -> None:
         """End each trial at once."""
@@ -143,6 +133,3 @@ class DrawnTimes:
             yield events.epoch_ended(*key, epoch=number, steps=1, examples=8, metrics=logged, ledger=ledger)
         whole = len(metrics) * seconds
         yield events.trial_ended(*key, TrialStatus.COMPLETED, ledger={"train": whole}, wall=whole)
-
-    def close(self) -> None:
-        """Do nothing."""

@@ -53,14 +53,12 @@ class AugmentationDraws(NamedTuple):
 
     def select(self, take: Callable[[torch.Tensor], torch.Tensor]) -> AugmentationDraws:
         """Apply the same selection to all draws."""
-        draws = (self.corner, self.flip, self.cut_top, self.cut_left)
-        return AugmentationDraws(take(self.indices), *(None if values is None else take(values) for values in draws))
+        return AugmentationDraws._make(None if values is None else take(values) for values in self)
 
 
 def steps_of(epoch: AugmentationDraws) -> Iterator[AugmentationDraws]:
     """Yield the steps of an epoch, split at once: a selection of one would cost the host as much as a kernel."""
-    draws = (epoch.indices, epoch.corner, epoch.flip, epoch.cut_top, epoch.cut_left)
-    yield from map(AugmentationDraws, *(repeat(None) if values is None else values.unbind() for values in draws))
+    yield from map(AugmentationDraws, *(repeat(None) if values is None else values.unbind() for values in epoch))
 
 
 class ImageAugmenter:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
-from queue import Queue
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, TypeAlias
 
 import torch
 
-from raybench.datasets.splits import Array, Split
+from raybench.datasets.splits import Split
 from raybench.devices.cpu import TorchDevice
 from raybench.engines.batch_order import EpochPlan, evaluation_batches
 from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, as_tensor
 
-AHEAD = 2
+AHEAD = 3
 """Batches that a thread gathers in advance, while the device computes.
 
 On a GPU, copies wait in the same stream as the steps: a batch is copied between two of them."""
@@ -78,9 +78,12 @@ class HostInput:
 
     def batches(self, order: EpochPlan, steps: Iterable[Any]) -> Iterator[Any]:
         """Yield the draws of each step of an epoch with its examples, as stored."""
-        with closing(self._gathered(order.index)) as batches:
-            for step, (inputs, targets) in zip(steps, batches, strict=True):
-                yield step, inputs, targets
+        with ThreadPoolExecutor(1, "input") as thread:
+            gathered = (thread.submit(self._gather, self._train, torch.from_numpy(index)) for index in order.index)
+            ahead = deque(islice(gathered, AHEAD))
+            for step in steps:
+                ahead.extend(islice(gathered, 1))
+                yield step, *ahead.popleft().result()
 
     def take(self, draws: AugmentationDraws, inputs: torch.Tensor, targets: torch.Tensor) -> Batch:
         """The inputs and targets of a step, on the device."""
@@ -91,41 +94,11 @@ class HostInput:
             self._positions = torch.arange(len(inputs)).to(self._on)
         return self._augmenter.finish(self._augmenter.gather(inputs, self._positions, draws), draws), targets
 
-    def _gathered(self, indices: Array) -> Generator[Batch, None, None]:
-        queue: Queue[Batch | BaseException | None] = Queue(maxsize=AHEAD)
-        stop = threading.Event()
-
-        def prepare() -> None:
-            try:
-                for index in indices:
-                    if stop.is_set():
-                        return
-                    queue.put(self._gather(self._train, torch.from_numpy(index)))
-                queue.put(None)
-            except BaseException as error:  # any error must be passed on to the loop that waits for a batch
-                queue.put(error)
-
-        thread = threading.Thread(target=prepare, name="input", daemon=True)
-        thread.start()
-        try:
-            while (item := queue.get()) is not None:
-                if isinstance(item, BaseException):
-                    raise item
-                yield item
-        finally:
-            stop.set()
-            while thread.is_alive():
-                while not queue.empty():
-                    queue.get_nowait()
-                thread.join(0.01)
-
     def validation(self, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-        """Yield stored inputs and targets in batches of one size, and the number of examples without padding."""
         for index, counts in evaluation_batches(batch, len(self._val[1])):
             yield *self._gather(self._val, torch.from_numpy(index)), counts
 
     def validation_examples(self, inputs: torch.Tensor, targets: torch.Tensor) -> Batch:
-        """Model inputs and targets on the device."""
         inputs, targets = self._move(inputs, targets)
         return self._augmenter.finish(inputs) if self._augmenter else inputs, targets
 
