@@ -236,8 +236,8 @@ class Grid:
 
 
 def _whole_s(run: Run) -> float | None:
-    """Return the wall time of a run, or that of its training if that is all that is known."""
-    return run.epochs_s if run.total_s is None else run.total_s
+    """Return the wall time of a run, or that of its training if that is all that is known; None if no time is."""
+    return (run.epochs_s if run.total_s is None else run.total_s) or None
 
 
 def _curve(run: Run, metric: str) -> Curve:

@@ -423,7 +423,10 @@ def test_a_log_without_times_is_judged_by_its_quality(tmp_path):
         for seed in (1, 2, 3):
             rows = "".join(f"{e},{10 * e},,{loss / e + seed / 1000}\n{e},{10 * e},{loss},\n" for e in (1, 2, 3))
             (tmp_path / f"{name}_seed{seed}.csv").write_text(f"epoch,step,train_loss,val_loss\n{rows}")
-    found = answer(tmp_path)
+    (tmp_path / "prices.csv").write_text("device,price_per_hour\nadam,1\nmuon,2\n")
+    grid = build.one_grid([str(tmp_path)], tmp_path)
+    found = build.from_grid(grid, ReportOptions(prices=tmp_path / "prices.csv")).answer
+    assert [(c.price_per_hour, c.total_price) for c in found.configurations] == [(1, None), (2, None)]
     assert found.clock == "No times are known, so the quality alone decides."
     (best,) = found.best
     assert found.configurations[best.configuration].axes == {"params.log": "muon"}
