@@ -15,6 +15,8 @@ AnySummary = TypeVar("AnySummary", bound=Summary)
 
 ACCURACY_MARGIN = 0.01  # equivalence margin of accuracies: one point
 
+UNEQUAL_LENGTH = "unequal numbers of epochs"
+
 
 def is_accuracy(metric: str) -> bool:
     """Return whether differences of a metric are written in points."""
@@ -50,7 +52,7 @@ def unlike(cell: Measured, reference: Measured, quantity: str) -> str:
     # Runs of one side that differ end when they have learned enough, and an axis is what the grid asks about.
     is_fixed = len(cell.lengths) == len(reference.lengths) == 1 and cell.lengths != reference.lengths
     if is_fixed and not any("epoch" in axis and cell.axes[axis] != reference.axes.get(axis) for axis in cell.axes):
-        return f"{min(cell.lengths)} epochs against {min(reference.lengths)}"
+        return UNEQUAL_LENGTH
     return ""
 
 

@@ -151,7 +151,7 @@ def test_a_grid_file_says_the_direction(raybench, tmp_path, key, best):
 def test_qualities_of_unequal_length_are_not_compared(table, report):
     fields = {"val/accuracy": 0.8}
     text, _ = report(table(*runs("cpu", 20, 3, **fields), *runs("gpu", 5, 12, **fields)))
-    assert "val/accuracy not compared (12 epochs against 3)" in text
+    assert "val/accuracy not compared (cpu: 3 epochs; gpu: 12 epochs)" in text
     assert "accurate" not in text and "No cautions" not in text
     sides = [row for n in (3, 12) for row in runs("cpu", 9, n, **fields)]
     text, _ = report(table(*({**row, "epochs": len(row["train_s"])} for row in sides)))
@@ -162,7 +162,8 @@ def test_a_longer_evaluation_is_in_the_answer(table, report):
     def sides(own, other):
         return [*runs("cpu", 12, evaluate_s=own), *runs("gpu", 10, evaluate_s=other)]
 
-    assert "an epoch with its evaluation takes 2.9x as long" in report(table(*sides(2, 30)))[0].partition("\n\n")[0]
+    words = "an epoch of gpu with its evaluation takes 2.9x as long as one of cpu"
+    assert words in report(table(*sides(2, 30)))[0].partition("\n\n")[0]
     assert "evaluation" not in report(table(*sides(2, 2.5)))[0]
 
 
@@ -215,15 +216,26 @@ def test_survivors_are_named(table, report):
     gpu[3]["status"] = "diverged"
     text, _ = report(table(*runs("cpu", 10, 3, repeats=4, status="completed", **{"val/loss": 0.3}), *gpu))
     answer = text.split("\n\n")[1]
-    assert answer.startswith("Faster: gpu") and "3 of 4 runs completed, 1 diverged" in answer
+    assert answer.startswith("Faster: gpu") and "; 3 of 4 runs of gpu completed, 1 diverged" in answer
     assert "No cautions" not in text
+
+
+def test_a_trade_off_says_once_what_is_wrong_with_a_pair(table, report):
+    fields = {"price_per_hour": 1.0, "status": "completed", "val/accuracy": 0.8}
+    gpu = runs("gpu", 5, 8, repeats=4, **{**fields, "price_per_hour": 3.0}, evaluate_s=9)
+    gpu[3]["status"] = "diverged"
+    answer = report(table(*runs("cpu", 10, 4, repeats=4, evaluate_s=1, **fields), *gpu))[0].split("\n\n")[1]
+    assert answer.startswith("Trade-off: cpu")
+    assert answer.count("not compared") == answer.count("evaluation") == answer.count("of 4 runs") == 1
+    assert "3 of 4 runs of gpu completed" in answer and "cpu: 4 epochs; gpu: 8 epochs" in answer
+    assert "an epoch of gpu with its evaluation takes 1.3x as long as one of cpu" in answer
 
 
 @pytest.mark.parametrize(
     ("metric", "values", "words"),
     [
-        ("val/loss", (0.5, 0.6), "; val/loss is 20% higher (95% CI "),
-        ("test/accuracy", (0.9, 0.8), "; test/accuracy is 10 points lower (95% CI "),
+        ("val/loss", (0.5, 0.6), "; val/loss of new is 20% higher (95% CI "),
+        ("test/accuracy", (0.9, 0.8), "; test/accuracy of new is 10 points lower (95% CI "),
         ("val/loss", (0.6, 0.5), ""),
         ("val/loss", (0.5, 0.5), ""),
         ("val/gap", (0.5, 0.6), ""),

@@ -133,5 +133,5 @@ def test_truncated_log_is_a_caution(raybench, tmp_path, last):
         for seed in range(3):
             epochs = last if (name, seed) == ("new", 2) else 9
             (tmp_path / f"{name}_seed{seed}.log").write_text(log(epochs, step_s, seed))
-    text = "Runs of log new have from 4 to 9 epochs, and val/loss is the mean of all."
+    text = "Runs of log new have 4 to 9 epochs, and val/loss is the mean of all."
     assert (text in raybench("report", str(tmp_path)).out) == (last == 4)

@@ -418,6 +418,15 @@ def test_an_axis_can_be_said(tmp_path):
         answer(tmp_path, axis={"width": "w="})
 
 
+def test_unequal_lengths_are_in_what_the_logs_count(tmp_path):
+    for name, count in (("a", 20), ("b", 30)):
+        for seed in (1, 2, 3):
+            lines = (f"step {n}/99 | loss {3 / n:.3f} | dt: {1000 + seed * n}ms\n" for n in range(10, 10 * count, 10))
+            (tmp_path / f"{name}_seed{seed}.log").write_text("".join(lines))
+    (best,) = answer(tmp_path).best
+    assert any("190 steps" in words and "290 steps" in words for words in best.words)
+
+
 def test_a_log_without_times_is_judged_by_its_quality(tmp_path):
     for name, loss in (("adam", 2.0), ("muon", 1.5)):
         for seed in (1, 2, 3):

@@ -14,7 +14,7 @@ from statistics import fmean
 from raybench.analysis.answer import Caution, Configuration, Criterion
 from raybench.analysis.findings.finding import View, concerning, detects
 from raybench.analysis.measured import TIME
-from raybench.analysis.ratios import is_accuracy, quality_difference, unlike
+from raybench.analysis.ratios import UNEQUAL_LENGTH, is_accuracy, quality_difference, unlike
 from raybench.analysis.work import clock_of, work_of
 from raybench.core.groups import grouped
 from raybench.core.labels import axis_label
@@ -23,7 +23,7 @@ from raybench.core.origin import Origin
 from raybench.core.repeats import percent
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words, plural
+from raybench.core.text import join_words, names_text, plural
 from raybench.results.metrics import quality_metrics
 from raybench.results.run_table import Run, seconds_in
 
@@ -71,8 +71,10 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
 def unequal_epochs(view: View, index: int, reference: int) -> Iterator[str]:
     """Sides trained for unequal numbers of epochs: their quality is not compared."""
     metric = view.answer.metric
-    if why := unlike(view.measured[index], view.measured[reference], metric):
-        yield f"{metric} not compared ({why})"
+    sides = sorted((index, reference))  # so that a sentence with both directions says it once
+    if why := unlike(*(view.measured[side] for side in sides), metric):
+        lengths = (f"{view.rows[side].label}: {view.measured[side].length_text}" for side in sides)
+        yield f"{metric} not compared ({'; '.join(lengths) if why is UNEQUAL_LENGTH else why})"
 
 
 @detects("leave out logs that were cut off, or set a `target`", of_answer=True, guess=True, about="quality")
@@ -80,9 +82,9 @@ def runs_of_unequal_length(view: View) -> Iterator[Caution]:
     """Runs of one configuration have unequal numbers of epochs, without a target or budget."""
     unequal = [cell for cell in view.measured if len(cell.lengths) > 1]
     if unequal and view.answer.metric:
-        lengths = [length for cell in unequal for length in cell.lengths]
-        text = f"runs of {view.names(cell.index for cell in unequal)} have from {min(lengths)} to {max(lengths)} epochs"
-        yield concerning((cell.index for cell in unequal), f"{text}, and {view.answer.metric} is the mean of all")
+        lengths = [f"{view.rows[cell.index].label} have {cell.length_text}" for cell in unequal]
+        text = f"runs of {names_text(lengths)}, and {view.answer.metric} is the mean of all"
+        yield concerning((cell.index for cell in unequal), text)
 
 
 @detects("let it decide with `--metric NAME`", of_pair=True, guess=True, about="quality")
@@ -98,7 +100,8 @@ def other_metric_worse(view: View, index: int, reference: int) -> Iterator[str]:
             ends = sorted(abs(end or 0.0) for end in (gap.low, gap.high))
             amount, low, high = (percent(part / size).rstrip("%") for part in (abs(gap.value), *ends))
             unit, change = " points" if is_accuracy(name) else "%", "higher" if gap.value > 0 else "lower"
-            yield f"{name} is {amount}{unit} {change} (95% CI {low}–{high}{unit})"
+            of = f"{name} of {view.rows[index].label}"
+            yield f"{of} is {amount}{unit} {change} (95% CI {low}–{high}{unit})"
 
 
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
@@ -113,10 +116,10 @@ def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
         ratio = seconds * (1 + shares[0]) / (other_s * (1 + shares[1]))
         if abs(math.log(ratio * other_s / seconds)) < LEAST_CHANGE:
             return
-        longer = f"takes {ratio:.2g}x as long" if ratio > 1 else f"is {1 / ratio:.2g}x as fast"
-        if 1 / 1.1 < ratio < 1.1:
-            longer = f"takes {100 * abs(ratio - 1):.0f}% {'more' if ratio > 1 else 'less'} time"
-        yield f"an epoch with its evaluation {longer}"
+        names = [view.rows[side].label for side in (index, reference)][:: 1 if ratio > 1 else -1]
+        ratio = max(ratio, 1 / ratio)
+        longer = f"{ratio:.2g}x as long as" if ratio > 1.1 else f"{100 * (ratio - 1):.0f}% more time than"
+        yield f"an epoch of {names[0]} with its evaluation takes {longer} one of {names[1]}"
 
 
 def _other_share(run: Run) -> float:
@@ -132,9 +135,8 @@ def survivors(view: View, index: int, reference: int) -> Iterator[str]:
     for row in (view.rows[index], view.rows[reference]):
         ends = [f"{end.runs} {end.status}" for end in row.endings if end.status in FAILURES]
         if ends and row.completed:
-            name = "" if row.index == index else f" of {row.label}"
             runs = plural(row.completed + sum(end.runs for end in row.endings), "run")
-            yield f"{row.completed} of {runs}{name} completed, {join_words(ends)}"
+            yield f"{row.completed} of {runs} of {row.label} completed, {join_words(ends)}"
 
 
 @detects("leave a slow first part out with `warmup_epochs`", of_answer=True, guess=True)
