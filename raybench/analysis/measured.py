@@ -132,7 +132,8 @@ class Measured:
     @property
     def length_text(self) -> str:
         """The least and largest length of its runs, in what their clock counts: `8 epochs`, `200 to 400 iterations`."""
-        clock = next((run.output_clock for run in self.completed if run.output_clock), None) or OutputClock(label="epoch")
+        clocks = (run.output_clock for run in self.completed if run.output_clock)
+        clock = next(clocks, OutputClock(label="epoch"))
         ends = [f"{clock.step * length:g}" for length in sorted({min(self.lengths), max(self.lengths)})]
         return f"{' to '.join(ends)} {replace(clock, step=2.0).unit.partition(' ')[2]}"
 

@@ -254,10 +254,16 @@ def test_a_worse_second_metric_of_the_best_is_said(table, raybench, report, metr
     assert not words or "No cautions" not in rest
 
 
-def test_a_batch_that_differs_is_a_caution(table, report):
-    text, cautions = report(table(*runs("cpu", 10, batch_size=64), *runs("gpu", 5, batch_size=512)))
-    assert "batch size 512 instead of 64" in cautions["other_conditions"]["text"]
-    assert "[caution a]" in text
+@pytest.mark.parametrize("further", [[], [("gpu", 25, 64)], [("cpu", 4, 512)]])
+def test_sides_that_differ_in_more_than_the_device_are_named(table, report, further):
+    sides = [("cpu", 10, 64), ("gpu", 5, 512), *further]
+    text = report(table(*(run for name, s, batch in sides for run in runs(name, s, batch_size=batch))))[0]
+    (sentence,) = (line for line in text.split("\n\n") if line.startswith("Faster: "))
+    if ("cpu", 4, 512) in sides:
+        assert "Faster: cpu, batch 512" in sentence and "which may be" not in sentence
+    else:
+        assert "Faster: gpu, batch 512" in sentence and "as fast as cpu, batch 64" in sentence
+        assert "cpu has no completed run with batch 512, which may be the reason" in sentence
 
 
 def test_a_percentage_against_fractions_has_no_verdict(raybench, tmp_path):

@@ -17,11 +17,12 @@ from raybench.analysis.measured import TIME
 from raybench.analysis.ratios import UNEQUAL_LENGTH, is_accuracy, quality_difference, unlike
 from raybench.analysis.work import clock_of, work_of
 from raybench.core.groups import grouped
-from raybench.core.labels import axis_label
+from raybench.core.labels import axis_label, configuration_label
 from raybench.core.ledger import STEADY, TRAINING
 from raybench.core.origin import Origin
 from raybench.core.repeats import percent
 from raybench.core.settings import PARAM
+from raybench.core.settings import TRAINING as SETTINGS_OF_TRAINING
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, names_text, plural
 from raybench.results.metrics import quality_metrics
@@ -75,6 +76,23 @@ def unequal_epochs(view: View, index: int, reference: int) -> Iterator[str]:
     if why := unlike(*(view.measured[side] for side in sides), metric):
         lengths = (f"{view.rows[side].label}: {view.measured[side].length_text}" for side in sides)
         yield f"{metric} not compared ({'; '.join(lengths) if why is UNEQUAL_LENGTH else why})"
+
+
+@detects("run both sides with the same settings", of_pair=True, guess=True)
+def no_match(view: View, index: int, reference: int) -> Iterator[str]:
+    """The best differs from the other side in further settings, with which that side has no completed run."""
+    own, other = (view.rows[side].axes for side in (index, reference))
+    differing = [axis for axis in view.matching.axes if axis in own and own[axis] != other.get(axis)]
+    compared = [axis for axis in differing if axis in view.matching.compared]
+    settings = [axis for axis in differing if axis not in compared and axis.startswith((*SETTINGS_OF_TRAINING, PARAM))]
+    sides = [(other, compared), (own, settings)]
+    has_run = any(
+        row.completed and all(row.axes.get(axis) == side.get(axis) for side, axes in sides for axis in axes)
+        for row in view.rows
+    )
+    if compared and settings and not has_run:
+        names = [configuration_label(*side) for side in sides]
+        yield f"{names[0]} has no completed run with {names[1]}, which may be the reason"
 
 
 @detects("leave out logs that were cut off, or set a `target`", of_answer=True, guess=True, about="quality")

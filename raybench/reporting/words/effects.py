@@ -37,7 +37,7 @@ def effect_detail(answer: Answer, effect: Effect) -> str:
     detail = ", ".join(parts)
     if not parts and effect.sets > 1 and effect.least is not None:
         if effect.speed is None:
-            detail = f"no mean, because it differs between {pairs}{' in one run each' if effect.runs == 1 else ''}"
+            detail = f"no mean, because it differs between {pairs}{', in one run each' if effect.runs == 1 else ''}"
         elif effect.varies or not effect.speed.has_interval:
             detail = f"{range_text(effect.least, effect.most)} in {pairs}"
     detail = f"{speed_head(answer)}: {detail}" if detail else ""
