@@ -132,10 +132,14 @@ class Measured:
     @property
     def length_text(self) -> str:
         """The least and largest length of its runs, in what their clock counts: `8 epochs`, `200 to 400 iterations`."""
+        return self.work_text(*sorted({min(self.lengths), max(self.lengths)}))
+
+    def work_text(self, *epochs: float) -> str:
+        """Return numbers of epochs in what the clock of its runs counts."""
         clocks = (run.output_clock for run in self.completed if run.output_clock)
         clock = next(clocks, OutputClock(label="epoch"))
-        ends = [f"{clock.step * length:g}" for length in sorted({min(self.lengths), max(self.lengths)})]
-        return f"{' to '.join(ends)} {replace(clock, step=2.0).unit.partition(' ')[2]}"
+        numbers = " to ".join(f"{clock.step * number:.6g}" for number in epochs)
+        return f"{numbers} {replace(clock, step=2.0).unit.partition(' ')[2]}"
 
     @cached_property
     def software(self) -> Mapping[str, set[str]]:

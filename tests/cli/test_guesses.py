@@ -164,7 +164,16 @@ def test_a_longer_evaluation_is_in_the_answer(table, report):
 
     words = "an epoch of gpu with its evaluation takes 2.9x as long as one of cpu"
     assert words in report(table(*sides(2, 30)))[0].partition("\n\n")[0]
-    assert "evaluation" not in report(table(*sides(2, 2.5)))[0]
+    assert "evaluation" not in report(table(*sides(2, 2.5)))[0].partition("\n\n")[0]
+
+
+@pytest.mark.parametrize(("compile_s", "is_said"), [(50, True), (5, False)])
+def test_a_compilation_that_makes_runs_longer_is_in_the_answer(table, report, compile_s, is_said):
+    compiled = runs("gpu", 8, 6, compile=True, compile_s=[compile_s, 0, 0, 0, 0, 0])
+    answer = report(table(*runs("gpu", 10, 6, compile=False, compile_s=0), *compiled))[0]
+    words = "a run of 6 epochs takes 1.6x as long as with no compile, and it pays after about 25 epochs"
+    assert answer.startswith("Faster: compile") and (words in answer) is is_said
+    assert "Compilation (" in answer and " pays after " in answer, "of training"
 
 
 @pytest.mark.parametrize("seconds", [[50, 50, 50, 84, 65], [80, 40, 80, 80, 40, 80], [24] * 4 + [12] * 4])

@@ -32,6 +32,9 @@ LEAST_OTHER = 0.02  # least share of an epoch in other sections, such as evaluat
 
 LEAST_CHANGE = math.log1p(0.05)  # least change of a ratio by evaluation that an answer names
 
+START, COMPILE = ("setup", "startup", "data", "build"), ("compile", "compile_evaluate")
+"""Sections of a run that it has once."""
+
 FAILURES = (TrialStatus.DIVERGED, TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
 """Ends of runs that the others do not stand for."""
 
@@ -138,6 +141,25 @@ def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
         ratio = max(ratio, 1 / ratio)
         longer = f"{ratio:.2g}x as long as" if ratio > 1.1 else f"{100 * (ratio - 1):.0f}% more time than"
         yield f"an epoch of {names[0]} with its evaluation takes {longer} one of {names[1]}"
+
+
+@detects("train for as long as it will be used, or compare whole runs by `--whole-runs`", of_pair=True, guess=True)
+def start_up_decides(view: View, index: int, reference: int) -> Iterator[str]:
+    """The best by its steady speed has the longer runs, because of compilation or start-up, which no speed contains."""
+    rows, sides = ([of[side] for side in (index, reference)] for of in (view.rows, view.measured))
+    is_training = not (view.answer.budget or view.answer.target or view.answer.unit.name == "run")
+    if not is_training or not all(side.times and side.lengths for side in sides):
+        return
+    epoch_s, other_s = (fmean(run.steady_s or 0.0 for run in side.completed) for side in sides)
+    starts, compiles = ([sum(row.run_parts_s.get(n, 0.0) for n in names) for row in rows] for names in (START, COMPILE))
+    once = [sum(parts) for parts in zip(starts, compiles, strict=True)]
+    length = max(sides[0].lengths)
+    ratio = (once[0] + length * epoch_s) / (once[1] + length * other_s)
+    if epoch_s < other_s and math.log(ratio) >= LEAST_CHANGE:
+        noun = "compilation" if compiles[0] - compiles[1] > starts[0] - starts[1] else "start-up"
+        after = sides[0].work_text(float(f"{(once[0] - once[1]) / (other_s - epoch_s):.2g}"))
+        run = f"a run of {sides[0].work_text(length)} takes {ratio:.2g}x as long as with {rows[1].label}"
+        yield f"with its {noun} {run}, and it pays after about {after}"
 
 
 def _other_share(run: Run) -> float:
