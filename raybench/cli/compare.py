@@ -16,6 +16,8 @@ from raybench.core.options import GridOptions, ReportOptions
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from raybench.analysis.versions import Comparison, Limits
 
     Files = Mapping[Path | None, Callable[[Comparison], str]]
@@ -187,7 +189,7 @@ def _run_all(
 ) -> int:
     """Run all versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
     from raybench.config.values import BEST, VERDICT
-    from raybench.core.cell import ANCHOR, BASE, NEW
+    from raybench.core.cell import ANCHOR, BASE, NEW, VERSION_AXIS
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared, with_more_looks
@@ -227,13 +229,16 @@ def _run_all(
         show_skipped(outcome, console)
         return outcome.exit_status
     console.print()
-    if outcome.interrupted:  # a version without a run yet is not discarded
-        for sentence in status_sentences(outcome.report.answer):
-            print_text(console, sentence)
-        show_ends(outcome, console)
-        return outcome.exit_status
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
     grid = Grid(attempts, request or request_of(outcome.plan))
+    if outcome.interrupted:
+        for sentence in status_sentences(outcome.report.answer):
+            print_text(console, sentence)
+        if {cell.axes[VERSION_AXIS] for cell in grid.measured if cell.completed} >= {BASE, NEW}:
+            print_text(console, "Stopped before a decision; so far:")
+            _show(compare(grid, limits, warnings=outcome.history.warnings), {}, console)
+        show_ends(outcome, console)
+        return outcome.exit_status
     comparison = compare(grid, limits, warnings=outcome.history.warnings)
     _show(comparison, files)
     show_ends(outcome, console)
@@ -241,7 +246,7 @@ def _run_all(
     return status if comparison.fails else outcome.exit_status or status
 
 
-def _show(comparison: Comparison, files: Files) -> None:
+def _show(comparison: Comparison, files: Files, console: Console | None = None) -> None:
     """Write the files and, if none of them is standard output, print the comparison."""
     from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting.comparison import columns, details, sentences
@@ -251,7 +256,7 @@ def _show(comparison: Comparison, files: Files) -> None:
             write_file(path, text(comparison))
     if Path("-") in files:
         return
-    console = page()
+    console = console or page()
     for sentence in sentences(comparison):
         print_text(console, sentence)
     console.print()
