@@ -227,7 +227,7 @@ def simulate(shape: Sequence[int], noise: Noise, repeats: int, draws: int, seed:
             counts.add("pair", pair.low, pair.high, grid.truth[references[last] or 0] - grid.truth[last])
         rows = effects(measured, grid.matching, ())
         depends, claimed = (
-            any(row.parts for row in rows),
+            any(row.varies for row in rows),
             any(each and each.is_significant for each in (pair, *further)),
         )
         for row in rows:

@@ -164,7 +164,8 @@ class Grid:
         problem = next(filter(None, problems), "")
         content = next((run.cell for run in measured.attempts if run.cell), cell.content)
         workload = str(content.workload.name or self.request.workload)
-        parts = dict.fromkeys(name for run in runs for name in run.ledger)
+        sections = list(map(_sections, runs))
+        parts = dict.fromkeys(name for of_run in sections for name in of_run)
         are_skipped = bool(measured.attempts) and all(run.status == TrialStatus.SKIPPED for run in measured.attempts)
         identity = Configuration(
             index=measured.index,
@@ -186,7 +187,7 @@ class Grid:
             runs=tuple(self._run(run, measured) for run in runs),
             seconds=seconds,
             rate=cost_summary(measured.rates, measured.rounding(TIME)),
-            run_parts_s={name: fmean(run.ledger.get(name, 0.0) for run in runs) for name in parts},
+            run_parts_s={name: fmean(of_run.get(name, 0.0) for of_run in sections) for name in parts},
             total_s=total_s,
             total_is_training=bool(runs) and all(run.total_s is None for run in runs),
             quality=summary,
@@ -235,9 +236,16 @@ class Grid:
         return RunResult(run.trial, seconds, to_target_s, _whole_s(run), partial(_curve, run))
 
 
+def _sections(run: Run) -> Mapping[str, float]:
+    """Return the seconds of each section of a run's process or, if that is not known, of its epochs."""
+    names = run.epochs.names("ledger")
+    of_epochs = {name: sum(run.epochs.column("ledger", name, 0.0)) for name in names} if len(names) > 1 else {}
+    return run.ledger or of_epochs
+
+
 def _whole_s(run: Run) -> float | None:
-    """Return the wall time of a run, or that of its training if that is all that is known."""
-    return run.epochs_s if run.total_s is None else run.total_s
+    """Return the wall time of a run, or that of its training if that is all that is known; None if no time is."""
+    return (run.epochs_s if run.total_s is None else run.total_s) or None
 
 
 def _curve(run: Run, metric: str) -> Curve:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from statistics import fmean
 
 from raybench.analysis.analyze import Grid
 from raybench.analysis.answer import Criterion, Difference, Ratio
@@ -17,6 +18,7 @@ from raybench.analysis.best import Scale
 from raybench.analysis.measured import Measured
 from raybench.analysis.ratios import quality_difference
 from raybench.core.cell import VERSION_AXIS
+from raybench.core.job import is_accuracy
 from raybench.core.labels import configuration_label
 from raybench.core.text import format_value
 from raybench.errors import UsageError
@@ -43,6 +45,7 @@ class Step:
         change: the speed, or time to the target, as a ratio above 1 if it is faster; with a budget or without times the
             difference of the metric; None if they cannot be compared.
         quality: the difference of the metric, besides a ratio.
+        is_worse: whether it is shown to be worse, by more than the accepted loss.
     """
 
     before: str
@@ -51,6 +54,7 @@ class Step:
     change: Ratio | Difference | None
     quality: Difference | None
     verdict: StepVerdict
+    is_worse: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,10 +122,13 @@ def _step(
     quality = quality_difference(new, base, grid.metric) if isinstance(change, Ratio) else None
     runs = len(base.completed), len(new.completed)
     verdict = _verdict(grid, change, runs)
-    if verdict is StepVerdict.BETTER and scale.criterion is Criterion.FASTEST and quality and quality.is_significant:
-        is_higher = grid.request.direction(grid.metric).is_higher
-        verdict = verdict if is_higher is None or (quality.value > 0) is is_higher else StepVerdict.LOSSY
-    return Step(names[before], names[after], runs, change, quality, verdict)
+    lost = -grid.request.direction(grid.metric).sign * quality.value if quality and quality.is_significant else 0.0
+    if verdict is StepVerdict.BETTER and scale.criterion is Criterion.FASTEST and lost > 0:
+        verdict = StepVerdict.LOSSY
+    size = 1.0 if is_accuracy(grid.metric) or not lost else abs(fmean(run.value for run in base.qualities[grid.metric]))
+    return Step(
+        names[before], names[after], runs, change, quality, verdict, lost > grid.request.max_quality_loss * size
+    )
 
 
 def _verdict(grid: Grid, change: Ratio | Difference | None, runs: tuple[int, int]) -> StepVerdict:

@@ -32,8 +32,6 @@ NOISIER = 0.01
 MOST_DF_OF_TWO = 4
 """Most degrees of freedom of an effect with 2 repeats: with 9, 93.6% are covered if a device's speed varies by 2%."""
 
-OPPOSITE_ALPHA = 0.1  # level at which sets with effects of both signs have no mean
-
 LEAST_OPPOSITE = math.log(1.1)
 """With one run each, sets contradict one another if one is this much above and one this much below 0, in logs."""
 
@@ -422,16 +420,16 @@ class EffectEstimate:
 
     @property
     def changes_sign(self) -> bool:
-        """Whether sets have effects of both signs, and differ by more than noise: a mean would hide one of them.
+        """Whether one set is shown to have a positive effect and one a negative: a mean would hide both.
 
-        The level is high, since a range states less than a mean. With one run each, the effects need to be large.
+        Their intervals allow for all candidates. With one run each, the effects need to be large.
         """
         values = [part.value for part in self.sets]
         limit = 0.0 if self.table or self.mean.error is not None else LEAST_OPPOSITE
         if not min(values) < -limit or not max(values) > limit:
             return False
         lows, highs = zip(*(part.interval() or (part.value, part.value) for part in self.sets), strict=True)
-        return bool(min(highs) < 0 < max(lows) or (self.table and self.table.p_of_sets < OPPOSITE_ALPHA))
+        return min(highs) < 0 < max(lows)
 
 
 class TwoWayTable:
@@ -495,12 +493,6 @@ class TwoWayTable:
             # The residual is not that of each set, or a slow stretch from one repeat to the next is most of it.
             p = np.maximum(p, _f_probabilities(squares, of_gap, 1, n - 1))
         return min(1.0, float(p.min()) * len(p))
-
-    @property
-    def p_of_sets(self) -> float:
-        """The p value of equal means of all sets."""
-        n, m = self.values.shape
-        return f_probability(n * float(self.values.mean(axis=0).var(ddof=1)), self.ms_residual, m - 1, self.df)
 
 
 def table_of_repeats(pairs: Sequence[Pair], floor: float = 0.0) -> TwoWayTable | None:

@@ -29,6 +29,7 @@ from raybench.core.status import KILLED, TrialStatus
 from raybench.devices import hardware_key
 from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.metrics import PERCENT, percent_scale
+from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import Run, latest, training_s
 
 MINUTE, HOUR = 60, 3600
@@ -127,6 +128,18 @@ class Measured:
         run = next(iter(self.completed or self.attempts), None)
         name = str(self.axes.get("device", ""))
         return hardware_key(run.cell.device) or run.profile or name if run else name
+
+    @property
+    def length_text(self) -> str:
+        """The least and largest length of its runs, in what their clock counts: `8 epochs`, `200 to 400 iterations`."""
+        return self.work_text(*sorted({min(self.lengths), max(self.lengths)}))
+
+    def work_text(self, *epochs: float) -> str:
+        """Return numbers of epochs in what the clock of its runs counts."""
+        clocks = (run.output_clock for run in self.completed if run.output_clock)
+        clock = next(clocks, OutputClock(label="epoch"))
+        numbers = " to ".join(f"{clock.step * number:.6g}" for number in epochs)
+        return f"{numbers} {replace(clock, step=2.0).unit.partition(' ')[2]}"
 
     @cached_property
     def software(self) -> Mapping[str, set[str]]:

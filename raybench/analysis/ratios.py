@@ -16,6 +16,8 @@ AnySummary = TypeVar("AnySummary", bound=Summary)
 
 ACCURACY_MARGIN = 0.01  # equivalence margin of accuracies: one point
 
+UNEQUAL_LENGTH = "unequal numbers of epochs"
+
 
 def effect_on(quantity: str, pairs: Pairs, is_choice: bool = True) -> EffectEstimate | None:
     """Return a quantity of configurations minus that of the others; None if no pair can be compared by it.
@@ -46,7 +48,7 @@ def unlike(cell: Measured, reference: Measured, quantity: str) -> str:
     # Runs of one side that differ end when they have learned enough, and an axis is what the grid asks about.
     is_fixed = len(cell.lengths) == len(reference.lengths) == 1 and cell.lengths != reference.lengths
     if is_fixed and not any("epoch" in axis and cell.axes[axis] != reference.axes.get(axis) for axis in cell.axes):
-        return f"{min(cell.lengths)} epochs against {min(reference.lengths)}"
+        return UNEQUAL_LENGTH
     return ""
 
 

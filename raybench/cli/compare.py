@@ -16,6 +16,8 @@ from raybench.core.options import GridOptions, ReportOptions
 from raybench.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from raybench.analysis.versions import Comparison, Limits
 
     Files = Mapping[Path | None, Callable[[Comparison], str]]
@@ -187,7 +189,7 @@ def _run_all(
 ) -> int:
     """Run all versions in one grid, by the options after `--interleave`, and compare them; return the exit status."""
     from raybench.config.values import BEST, VERDICT
-    from raybench.core.cell import ANCHOR, BASE, NEW
+    from raybench.core.cell import ANCHOR, BASE, NEW, VERSION_AXIS
     from raybench.execution.base import make_executor
     from raybench.planning.grid_options import requested_grid
     from raybench.planning.versions import compared, with_more_looks
@@ -223,18 +225,28 @@ def _run_all(
     quiet = Path("-") in files
     console = Terminal(stderr=True) if quiet else page()
     outcome = run_grid(spec, executor, Display(console if quiet else None), options, limits)
-    if not outcome.can_run or outcome.interrupted:  # a version without a run yet is not discarded
-        show_end(outcome, console, lambda: print_text(console, *status_sentences(outcome.report.answer)))
+    if not outcome.can_run:
+        show_end(outcome, console)
         return outcome.exit_status
     attempts, request = as_requested(outcome.history, latest_request(outcome.history))
     grid = Grid(attempts, request or request_of(outcome.plan))
+
+    def show_so_far() -> None:
+        print_text(console, *status_sentences(outcome.report.answer))
+        if {cell.axes[VERSION_AXIS] for cell in grid.measured if cell.completed} >= {BASE, NEW}:
+            print_text(console, "Stopped before a decision; so far:")
+            _show(compare(grid, limits, warnings=outcome.history.warnings), {}, console)
+
+    if outcome.interrupted:  # a version without a run yet is not discarded
+        show_end(outcome, console, show_so_far)
+        return outcome.exit_status
     comparison = compare(grid, limits, warnings=outcome.history.warnings)
     show_end(outcome, console, lambda: _show(comparison, files))
     status = STATUSES[comparison.decision]
     return status if comparison.fails else outcome.exit_status or status
 
 
-def _show(comparison: Comparison, files: Files) -> None:
+def _show(comparison: Comparison, files: Files, console: Console | None = None) -> None:
     """Write the files and, if none of them is standard output, print the comparison."""
     from raybench.cli.console import page, print_columns, print_text
     from raybench.reporting.comparison import columns, details, sentences
@@ -244,7 +256,7 @@ def _show(comparison: Comparison, files: Files) -> None:
             write_file(path, text(comparison))
     if Path("-") in files:
         return
-    console = page()
+    console = console or page()
     print_text(console, *sentences(comparison))
     console.print()
     if shown := columns(comparison):

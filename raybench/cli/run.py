@@ -90,8 +90,6 @@ def command(words: tuple[str, ...], save: Path | None, data: Path | None, option
     if several and (save or given["baseline"]):
         reason = "a grid file has one command" if save else "the first command is the baseline"
         raise UsageError(f"{'--save' if save else '--baseline'} cannot be used with --vs: {reason}")
-    if save and save.exists():
-        raise UsageError(f"{save}: exists already; name a new file, or use `raybench grid {save}`")
     if save and save.absolute().parent != Path.cwd():
         raise UsageError(f"{save}: a command runs in the folder of its grid file; write it to this folder")
     executor = make_executor(options.address)
@@ -108,6 +106,9 @@ def command(words: tuple[str, ...], save: Path | None, data: Path | None, option
         grid["name"] = name
     specs = [requested_grid(grid, parts=OPTIONS) for grid in grids]
     if save:
-        write_file(save, as_yaml(grids[0]))
+        text = as_yaml(grids[0])
+        if save.exists() and save.read_bytes() != text.encode():  # the same command continues what was stopped
+            raise UsageError(f"{save}: exists already; name a new file, or use `raybench grid {save}`")
+        write_file(save, text)
         specs = [requested_grid(save)]
     return opt.run_and_show(compared(specs, [*commands]) if several else specs[0], executor, options, data)

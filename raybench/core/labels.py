@@ -11,6 +11,8 @@ from raybench.core.text import format_value
 _BARE = ("device", "framework", "precision", "version", "workload", "data_set", "environment", "optimizer")
 """Axes whose values need no name."""
 
+LOG = "params.log"  # the axis of the names of logs (`raybench.sources.logs`)
+
 
 def axis_label(axis: str) -> str:
     """Return an axis in words, such as `batch`."""
@@ -27,5 +29,8 @@ def named_value(axis: str, value: Any) -> str:
 
 def configuration_label(axes: Mapping[str, Any], varied: Iterable[str]) -> str:
     """Return a configuration's values on the axes that vary."""
+    varied = [*varied]
+    # Logs that their names alone tell apart have these names: "log h100" reads like a logarithm.
+    bare = (*varied, *_BARE) if varied == [LOG] and any(map(str.isalpha, str(axes.get(LOG)))) else _BARE
     values = ((axis, axes[axis]) for axis in varied if axis in axes)
-    return ", ".join(format_value(value) if axis in _BARE else named_value(axis, value) for axis, value in values)
+    return ", ".join(format_value(value) if axis in bare else named_value(axis, value) for axis, value in values)

@@ -31,14 +31,18 @@ def _sentences(chain: Chain) -> Iterator[str]:
     if len(chain.steps) == 1:
         yield f"{begin}{chain.whole.after}: {_whole(chain)}."
         return
-    for verdict in StepVerdict:
-        if versions := [step.after for step in chain.steps if step.verdict is verdict]:
-            names = "" if verdict is StepVerdict.BETTER else f": {names_text(versions)}"
-            are = "is" if len(versions) == 1 else "are"
-            is_shown = verdict in (StepVerdict.BETTER, StepVerdict.WORSE, StepVerdict.LOSSY)
-            shown = "shown to be " if is_shown else ""
-            of = f" in {metric_name(chain.metric)}" if verdict is StepVerdict.LOSSY else ""
-            yield f"{begin}{len(versions)} of {count} {are} {shown}{_words(chain, verdict)}{of}{names}."
+    metric = f" in {metric_name(chain.metric)}"
+    of_speed = f" in {CRITERIA[chain.criterion].quantity}" if chain.whole.quality else ""
+    groups = [(_words(chain, v), v, [step for step in chain.steps if step.verdict is v]) for v in StepVerdict]
+    worse = [step for step in chain.steps if step.is_worse and step.verdict is not StepVerdict.LOSSY]
+    for words, verdict, steps in [*groups, ("worse", StepVerdict.LOSSY, worse)]:
+        if not steps:
+            continue
+        names = "" if verdict is StepVerdict.BETTER else f": {names_text([step.after for step in steps])}"
+        are = "is" if len(steps) == 1 else "are"
+        is_shown = verdict in (StepVerdict.BETTER, StepVerdict.WORSE, StepVerdict.LOSSY)
+        of = {StepVerdict.LOSSY: metric, StepVerdict.NOISE: of_speed}.get(verdict, "")
+        yield f"{begin}{len(steps)} of {count} {are} {'shown to be ' if is_shown else ''}{words}{of}{names}."
     if (chance := FALSE_ALARMS * len(chain.steps)) >= 0.5:
         yield f"Of {count} without any effect, about {chance:.0f} would look like one: each interval has its own 5%."
     yield f"{begin}The whole chain, {chain.whole.after}: {_whole(chain)}."
@@ -78,9 +82,14 @@ def columns(chains: Sequence[Chain]) -> list[Column]:
         Column("runs", [f"{step.runs[1]} against {step.runs[0]}" for _, step, _ in rows], drop=2, right=True),
         Column(f"{quantity}, against the one before", [_change_text(step, c.metric) for c, step, _ in rows]),
         Column(f"{metric}, change", [difference_text(step.quality, chain.metric) for chain, step, _ in rows]),
-        Column("verdict", [_words(chain, step.verdict) for chain, step, _ in rows]),
+        Column("verdict", [_words(chain, step.verdict) + _loss(chain, step) for chain, step, _ in rows]),
     ]
     return [column for column in table if not column.is_empty]
+
+
+def _loss(chain: Chain, step: Step) -> str:
+    is_said = step.verdict is StepVerdict.LOSSY or not step.is_worse
+    return "" if is_said else f"; worse in {metric_name(chain.metric)}"
 
 
 def _change_text(step: Step, metric: str) -> str:

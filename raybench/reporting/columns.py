@@ -107,7 +107,7 @@ def configuration_columns(answer: Answer, shown: Sequence[Configuration]) -> lis
             else [column(f"{unit_s.name}/{unit.label}", "seconds", size=unit_s.seconds, drop=time_drop)]
         ),
         # Tokens/s and MFU are what language models are compared by.
-        column("MFU", "mfu.share.value", percent, drop=2 if unit.has_rate else 4),
+        column("MFU", "mfu.share.value", percent, drop=(3 if has_prices else 2) if unit.has_rate else 4),
         column("MFU (data sheet)", "mfu.datasheet", percent, drop=9),
         _ratios(speed_head(answer), shown, "ratio", drop=8 if reaches else 0),
         column(metric_name(metric), "quality.value", quality),
@@ -164,7 +164,7 @@ def _of_runs(answer: Answer, shown: Sequence[Configuration]) -> list[Column]:
     prices, currency = [run_costs(row)[1] for row in shown], currency_sign(answer)
     times = answer.runs_per_month or 0.0
     run = "training" if any(row.total_is_training for row in shown) else "run"
-    heads = [(f"{currency}/{run}", 1.0, 7)] * (not is_reached(shown) and answer.unit.name != "run")
+    heads = [(f"{currency}/{run}", 1.0, 2)] * (not is_reached(shown) and answer.unit.name != "run")
     heads += [(f"{currency}/month ({times:,.0f} {run}s)", times, 1)] * bool(times)  # the user asked for it
     return [
         Column(head, column_texts([price and price * n for price in prices]), drop=drop, right=True)

@@ -270,8 +270,8 @@ _AXES: Mapping[str, str] = {
 def request_of_runs(name: str, attempts: Iterable[Run], prices: Mapping[str, float] | None = None) -> GridRequest:
     """Return the request that attempts imply, if none was saved, as for a CSV file.
 
-    Every cell is included, with the fields of cells that differ as axes. A value that follows from the device is no
-    axis, because the device's name implies it.
+    Every cell is included, with the fields of cells that differ as axes. Hardware and software that follow from the
+    device are no axes, because the device's name implies them.
     """
     by_cell: dict[str, list[Run]] = {}
     for attempt in attempts:
@@ -302,10 +302,11 @@ def request_of_runs(name: str, attempts: Iterable[Run], prices: Mapping[str, flo
 
 
 def _varies(axis: str, axes: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return whether an axis has several values; a value that the device's name implies does not count."""
+    """Return whether an axis has several values; hardware and software that the device's name implies do not count."""
     values: dict[str, set[str]] = {}
+    follows_device = axis in _AXES.values() and axis != "workload"
     for coordinates in axes.values():
-        values.setdefault("" if axis in ("device", "workload") else str(coordinates.get("device")), set()).add(
+        values.setdefault(str(coordinates.get("device")) if follows_device else "", set()).add(
             repr(coordinates.get(axis))
         )
     return any(len(value) > 1 for value in values.values())

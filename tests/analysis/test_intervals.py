@@ -155,7 +155,7 @@ def test_errors_shrink_with_the_root_of_the_repeats():
 
 @pytest.mark.parametrize(
     ("effects", "spread", "changes"),
-    [((1, 2), 0.1, False), ((-2, -1), 0.1, False), ((-1, 1), 0.1, True), ((-1, 4), 1.0, True), ((-1, 1), 3.0, False)],
+    [((1, 2), 0.1, False), ((-2, -1), 0.1, False), ((-1, 1), 0.1, True), ((-1, 4), 1.0, False), ((-1, 1), 3.0, False)],
 )
 def test_sets_with_effects_of_both_signs(effects, spread, changes):
     noise = spread * np.array([[1, -1, 0], [-1, 0, 1]])

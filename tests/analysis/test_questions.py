@@ -561,7 +561,7 @@ def test_times_that_do_not_follow_amdahl_have_no_serial_share():
         ),
         (
             scaled_grid((1, 2), [[10.0], [14.0]], "params.nproc", kind="cpu"),
-            ["2 processes: takes 1.4x as long as 1 (efficiency 36%).", "Strong scaling"],
+            ["2 processes: takes 1.4x as long as 1 in one run each (efficiency 36%).", "Strong scaling"],
         ),
         (scaled_grid((2, 4), [around(4), around(2.1)], "threads", kind="cpu"), ["4 threads: 1.92x as fast as 2"]),
     ],

@@ -142,6 +142,13 @@ def test_a_free_device_is_the_cheapest(report):
     assert "Slower and more expensive" not in text and "own: free; a100: $2.00 per hour" in text
 
 
+def test_80_columns_have_the_price_of_a_run(report, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    sides = (rows(s, 0.9, device=name, price_per_hour=s) for name, s in (("a100-80gb", 6.0), ("h100-80gb", 4.0)))
+    text = report(*sides)[0]
+    assert "$/training" in text.partition("Too wide for 80 columns")[0], text
+
+
 def column(lines, name):
     """The texts of a column of the table of configurations that is aligned to the right, without intervals."""
     lines = [re.sub(r"( [\d.]+) (\([\d.]+–[\d.]+\))", lambda one: one[1].rjust(len(one[0])), line) for line in lines]

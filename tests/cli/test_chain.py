@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LOSSY = (("a", 100, 3.0), ("b", 80, 3.0), ("c", 60, 3.5))
+LOSSY = (("a", 100, 3.0), ("b", 80, 3.0), ("c", 60, 3.5), ("d", 60, 4.0))
 CLAIMS = ROOT / "notebooks" / "published" / "claims"
 
 
@@ -58,7 +58,9 @@ def test_a_faster_step_that_learns_less_is_said(raybench, tmp_path, monkeypatch)
     sides = [(name, [(at, s * n, loss * n**0.01) for n in noise]) for at, (name, s, loss) in enumerate(LOSSY)]
     runs(tmp_path / "all.csv", sides)
     said = raybench("report", "--chain", "all.csv").out
-    assert "1 of 2 steps is shown to be faster, but worse in val/loss: c." in said
+    assert "1 of 3 steps is shown to be faster, but worse in val/loss: c." in said
+    assert "1 of 3 steps is not distinguishable from noise in speed: d." in " ".join(said.split())
+    assert "1 of 3 steps is shown to be worse in val/loss: d." in " ".join(said.split())
     assert "val/loss, change" in said, "a narrow terminal has the quality, too"
 
 

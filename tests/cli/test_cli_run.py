@@ -144,6 +144,8 @@ def test_run_prints_the_comparison_and_saves_the_grid(raybench, tmp_path, monkey
     assert said.status == 0
     assert "2  batch" in said.out and "0.5" in said.out
     assert "nothing was left" in raybench("grid", "g.yaml", "--tracking", "none").out.lower()
+    same = raybench("run", "--repeats", 1, *arguments, "--", "python", "train.py", "--batch-size", "{16,64}")
+    assert same.status == 0 and "nothing was left" in same.out.lower(), "the same command continues what was stopped"
     again = raybench("run", "--save", "g.yaml", "--", "python", "train.py")
     assert again.status == 2 and "exists already" in again.err
 

@@ -151,7 +151,7 @@ def test_a_grid_file_says_the_direction(raybench, tmp_path, key, best):
 def test_qualities_of_unequal_length_are_not_compared(table, report):
     fields = {"val/accuracy": 0.8}
     text, _ = report(table(*runs("cpu", 20, 3, **fields), *runs("gpu", 5, 12, **fields)))
-    assert "val/accuracy not compared (12 epochs against 3)" in text
+    assert "val/accuracy not compared (cpu: 3 epochs; gpu: 12 epochs)" in text
     assert "accurate" not in text and "No cautions" not in text
     sides = [row for n in (3, 12) for row in runs("cpu", 9, n, **fields)]
     text, _ = report(table(*({**row, "epochs": len(row["train_s"])} for row in sides)))
@@ -162,8 +162,18 @@ def test_a_longer_evaluation_is_in_the_answer(table, report):
     def sides(own, other):
         return [*runs("cpu", 12, evaluate_s=own), *runs("gpu", 10, evaluate_s=other)]
 
-    assert "an epoch with its evaluation takes 2.9x as long" in report(table(*sides(2, 30)))[0].partition("\n\n")[0]
-    assert "evaluation" not in report(table(*sides(2, 2.5)))[0]
+    words = "an epoch of gpu with its evaluation takes 2.9x as long as one of cpu"
+    assert words in report(table(*sides(2, 30)))[0].partition("\n\n")[0]
+    assert "evaluation" not in report(table(*sides(2, 2.5)))[0].partition("\n\n")[0]
+
+
+@pytest.mark.parametrize(("compile_s", "is_said"), [(50, True), (5, False)])
+def test_a_compilation_that_makes_runs_longer_is_in_the_answer(table, report, compile_s, is_said):
+    compiled = runs("gpu", 8, 6, compile=True, compile_s=[compile_s, 0, 0, 0, 0, 0])
+    answer = report(table(*runs("gpu", 10, 6, compile=False, compile_s=0), *compiled))[0]
+    words = "a run of 6 epochs takes 1.6x as long as with no compile, and it pays after about 25 epochs"
+    assert answer.startswith("Faster: compile") and (words in answer) is is_said
+    assert "Compilation (" in answer and " pays after " in answer, "of training"
 
 
 @pytest.mark.parametrize("seconds", [[50, 50, 50, 84, 65], [80, 40, 80, 80, 40, 80], [24] * 4 + [12] * 4])
@@ -216,15 +226,26 @@ def test_survivors_are_named(table, report):
     gpu[3]["status"] = "diverged"
     text, _ = report(table(*runs("cpu", 10, 3, repeats=4, status="completed", **{"val/loss": 0.3}), *gpu))
     answer = text.split("\n\n")[1]
-    assert answer.startswith("Faster: gpu") and "3 of 4 runs completed, 1 diverged" in answer
+    assert answer.startswith("Faster: gpu") and "; 3 of 4 runs of gpu completed, 1 diverged" in answer
     assert "No cautions" not in text
+
+
+def test_a_trade_off_says_once_what_is_wrong_with_a_pair(table, report):
+    fields = {"price_per_hour": 1.0, "status": "completed", "val/accuracy": 0.8}
+    gpu = runs("gpu", 5, 8, repeats=4, **{**fields, "price_per_hour": 3.0}, evaluate_s=9)
+    gpu[3]["status"] = "diverged"
+    answer = report(table(*runs("cpu", 10, 4, repeats=4, evaluate_s=1, **fields), *gpu))[0].split("\n\n")[1]
+    assert answer.startswith("Trade-off: cpu")
+    assert answer.count("not compared") == answer.count("evaluation") == answer.count("of 4 runs") == 1
+    assert "3 of 4 runs of gpu completed" in answer and "cpu: 4 epochs; gpu: 8 epochs" in answer
+    assert "an epoch of gpu with its evaluation takes 1.3x as long as one of cpu" in answer
 
 
 @pytest.mark.parametrize(
     ("metric", "values", "words"),
     [
-        ("val/loss", (0.5, 0.6), "; val/loss is 20% higher (95% CI "),
-        ("test/accuracy", (0.9, 0.8), "; test/accuracy is 10 points lower (95% CI "),
+        ("val/loss", (0.5, 0.6), "; val/loss of new is 20% higher (95% CI "),
+        ("test/accuracy", (0.9, 0.8), "; test/accuracy of new is 10 points lower (95% CI "),
         ("val/loss", (0.6, 0.5), ""),
         ("val/loss", (0.5, 0.5), ""),
         ("val/gap", (0.5, 0.6), ""),
@@ -243,10 +264,16 @@ def test_a_worse_second_metric_of_the_best_is_said(table, raybench, report, metr
     assert not words or "No cautions" not in rest
 
 
-def test_a_batch_that_differs_is_a_caution(table, report):
-    text, cautions = report(table(*runs("cpu", 10, batch_size=64), *runs("gpu", 5, batch_size=512)))
-    assert "batch size 512 instead of 64" in cautions["other_conditions"]["text"]
-    assert "[caution a]" in text
+@pytest.mark.parametrize("further", [[], [("gpu", 25, 64)], [("cpu", 4, 512)]])
+def test_sides_that_differ_in_more_than_the_device_are_named(table, report, further):
+    sides = [("cpu", 10, 64), ("gpu", 5, 512), *further]
+    text = report(table(*(run for name, s, batch in sides for run in runs(name, s, batch_size=batch))))[0]
+    (sentence,) = (line for line in text.split("\n\n") if line.startswith("Faster: "))
+    if ("cpu", 4, 512) in sides:
+        assert "Faster: cpu, batch 512" in sentence and "which may be" not in sentence
+    else:
+        assert "Faster: gpu, batch 512" in sentence and "as fast as cpu, batch 64" in sentence
+        assert "cpu has no completed run with batch 512, which may be the reason" in sentence
 
 
 def test_a_percentage_against_fractions_has_no_verdict(raybench, tmp_path):

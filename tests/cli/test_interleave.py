@@ -101,6 +101,25 @@ def test_an_accuracy_of_a_different_scale_is_not_kept(compare, tmp_path, accurac
     assert said.status == 5 and "val/accuracy of new is read as percent" in " ".join(said.lines).lower(), said.out
 
 
+@pytest.mark.parametrize(("completed", "is_compared"), [(9, True), (1, False)])
+def test_ctrl_c_compares_the_runs_so_far(compare, tmp_path, monkeypatch, completed, is_compared):
+    from raybench.execution import inline
+
+    real, begun = inline.record, []
+
+    def stopped(job, sink):
+        begun.extend([] if job.check else [job])
+        if len(begun) > completed:
+            raise KeyboardInterrupt
+        real(job, sink)
+
+    monkeypatch.setattr(inline, "record", stopped)
+    write(tmp_path / "new", seconds=4.0)
+    said = compare()
+    assert said.status == 130
+    assert ("Stopped before a decision; so far:" in said.lines) is ("Differences" in said.out) is is_compared, said.out
+
+
 def test_nothing_runs_again_until_a_version_changes(compare, tmp_path):
     def started():
         told = events_of(tmp_path / "raybench-results" / "mine~compare")

@@ -42,7 +42,7 @@ def test_rules_of_speedruns(raybench):
         (False, False, 1),
     ]
     (best,) = found["sentences"]["best"]
-    assert best.startswith("log baseline: the mean of 2 runs"), "the faster one misses the target"
+    assert best.startswith("baseline: the mean of 2 runs"), "the faster one misses the target"
     text = f"3.27935, reaches val/loss 3.28, but not significantly (p = {p:.2g}), 2 of 2 alone"
     assert text in best and "does not reach" in found["sentences"]["means"][0]
 
@@ -68,7 +68,7 @@ def test_the_rule_of_the_mean_has_the_level_that_is_said(raybench):
 
 def test_where_metric_and_target_are_checked(raybench):
     folder = str(LOGS / "modded_nanogpt")
-    assert "log baseline" not in raybench("report", folder, "--where", "log=this_record").out
+    assert "baseline" not in raybench("report", folder, "--where", "log=this_record").out
     for option, text in (
         (("--where", "log=baselin"), "where: modded_nanogpt has no params.log baselin; did you mean baseline?"),
         (("--metric", "val/lss"), "metric: no run has val/lss; did you mean val/loss?"),
@@ -133,5 +133,5 @@ def test_truncated_log_is_a_caution(raybench, tmp_path, last):
         for seed in range(3):
             epochs = last if (name, seed) == ("new", 2) else 9
             (tmp_path / f"{name}_seed{seed}.log").write_text(log(epochs, step_s, seed))
-    text = "Runs of log new have from 4 to 9 epochs, and val/loss is the mean of all."
+    text = "Runs of new have 4 to 9 epochs, and val/loss is the mean of all."
     assert (text in raybench("report", str(tmp_path)).out) == (last == 4)

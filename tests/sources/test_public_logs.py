@@ -508,12 +508,24 @@ def test_an_axis_can_be_said(tmp_path):
         answer(tmp_path, axis={"width": "w="})
 
 
+def test_unequal_lengths_are_in_what_the_logs_count(tmp_path):
+    for name, count in (("a", 20), ("b", 30)):
+        for seed in (1, 2, 3):
+            lines = (f"step {n}/99 | loss {3 / n:.3f} | dt: {1000 + seed * n}ms\n" for n in range(10, 10 * count, 10))
+            (tmp_path / f"{name}_seed{seed}.log").write_text("".join(lines))
+    (best,) = answer(tmp_path).best
+    assert any("190 steps" in words and "290 steps" in words for words in best.words)
+
+
 def test_a_log_without_times_is_judged_by_its_quality(tmp_path):
     for name, loss in (("adam", 2.0), ("muon", 1.5)):
         for seed in (1, 2, 3):
             rows = "".join(f"{e},{10 * e},,{loss / e + seed / 1000}\n{e},{10 * e},{loss},\n" for e in (1, 2, 3))
             (tmp_path / f"{name}_seed{seed}.csv").write_text(f"epoch,step,train_loss,val_loss\n{rows}")
-    found = answer(tmp_path)
+    (tmp_path / "prices.csv").write_text("device,price_per_hour\nadam,1\nmuon,2\n")
+    grid = build.one_grid([str(tmp_path)], tmp_path)
+    found = build.from_grid(grid, ReportOptions(prices=tmp_path / "prices.csv")).answer
+    assert [(c.price_per_hour, c.total_price) for c in found.configurations] == [(1, None), (2, None)]
     assert found.clock == "No times are known, so the quality alone decides."
     (best,) = found.best
     assert found.configurations[best.configuration].axes == {"params.log": "muon"}

@@ -14,23 +14,27 @@ from statistics import fmean
 from raybench.analysis.answer import Caution, Configuration, Criterion
 from raybench.analysis.findings.finding import View, concerning, detects
 from raybench.analysis.measured import TIME
-from raybench.analysis.ratios import quality_difference, unlike
+from raybench.analysis.ratios import UNEQUAL_LENGTH, quality_difference, unlike
 from raybench.analysis.work import clock_of, work_of
 from raybench.core.groups import grouped
 from raybench.core.job import is_accuracy
-from raybench.core.labels import axis_label
+from raybench.core.labels import axis_label, configuration_label
 from raybench.core.ledger import STEADY, TRAINING
 from raybench.core.origin import Origin
 from raybench.core.repeats import percent
 from raybench.core.settings import PARAM
+from raybench.core.settings import TRAINING as SETTINGS_OF_TRAINING
 from raybench.core.status import TrialStatus
-from raybench.core.text import join_words, plural
+from raybench.core.text import join_words, names_text, plural
 from raybench.results.metrics import quality_metrics
 from raybench.results.run_table import Run, seconds_in
 
 LEAST_OTHER = 0.02  # least share of an epoch in other sections, such as evaluation, that an answer names
 
 LEAST_CHANGE = math.log1p(0.05)  # least change of a ratio by evaluation that an answer names
+
+START, COMPILE = ("setup", "startup", "data", "build"), ("compile", "compile_evaluate")
+"""Sections of a run that it has once."""
 
 FAILURES = (TrialStatus.DIVERGED, TrialStatus.FAILED, TrialStatus.OOM, TrialStatus.TIMEOUT)
 """Ends of runs that the others do not stand for."""
@@ -72,8 +76,27 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
 def unequal_epochs(view: View, index: int, reference: int) -> Iterator[str]:
     """Sides trained for unequal numbers of epochs: their quality is not compared."""
     metric = view.answer.metric
-    if why := unlike(view.measured[index], view.measured[reference], metric):
-        yield f"{metric} not compared ({why})"
+    sides = sorted((index, reference))  # so that a sentence with both directions says it once
+    if why := unlike(*(view.measured[side] for side in sides), metric):
+        lengths = (f"{view.rows[side].label}: {view.measured[side].length_text}" for side in sides)
+        yield f"{metric} not compared ({'; '.join(lengths) if why is UNEQUAL_LENGTH else why})"
+
+
+@detects("run both sides with the same settings", of_pair=True, guess=True)
+def no_match(view: View, index: int, reference: int) -> Iterator[str]:
+    """The best differs from the other side in further settings, with which that side has no completed run."""
+    own, other = (view.rows[side].axes for side in (index, reference))
+    differing = [axis for axis in view.matching.axes if axis in own and own[axis] != other.get(axis)]
+    compared = [axis for axis in differing if axis in view.matching.compared]
+    settings = [axis for axis in differing if axis not in compared and axis.startswith((*SETTINGS_OF_TRAINING, PARAM))]
+    sides = [(other, compared), (own, settings)]
+    has_run = any(
+        row.completed and all(row.axes.get(axis) == side.get(axis) for side, axes in sides for axis in axes)
+        for row in view.rows
+    )
+    if compared and settings and not has_run:
+        names = [configuration_label(*side) for side in sides]
+        yield f"{names[0]} has no completed run with {names[1]}, which may be the reason"
 
 
 @detects("leave out logs that were cut off, or set a `target`", of_answer=True, guess=True, about="quality")
@@ -81,9 +104,9 @@ def runs_of_unequal_length(view: View) -> Iterator[Caution]:
     """Runs of one configuration have unequal numbers of epochs, without a target or budget."""
     unequal = [cell for cell in view.measured if len(cell.lengths) > 1]
     if unequal and view.answer.metric:
-        lengths = [length for cell in unequal for length in cell.lengths]
-        text = f"runs of {view.names(cell.index for cell in unequal)} have from {min(lengths)} to {max(lengths)} epochs"
-        yield concerning((cell.index for cell in unequal), f"{text}, and {view.answer.metric} is the mean of all")
+        lengths = [f"{view.rows[cell.index].label} have {cell.length_text}" for cell in unequal]
+        text = f"runs of {names_text(lengths)}, and {view.answer.metric} is the mean of all"
+        yield concerning((cell.index for cell in unequal), text)
 
 
 @detects("let it decide with `--metric NAME`", of_pair=True, guess=True, about="quality")
@@ -99,7 +122,8 @@ def other_metric_worse(view: View, index: int, reference: int) -> Iterator[str]:
             ends = sorted(abs(end or 0.0) for end in (gap.low, gap.high))
             amount, low, high = (percent(part / size).rstrip("%") for part in (abs(gap.value), *ends))
             unit, change = " points" if is_accuracy(name) else "%", "higher" if gap.value > 0 else "lower"
-            yield f"{name} is {amount}{unit} {change} (95% CI {low}–{high}{unit})"
+            of = f"{name} of {view.rows[index].label}"
+            yield f"{of} is {amount}{unit} {change} (95% CI {low}–{high}{unit})"
 
 
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
@@ -114,10 +138,29 @@ def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
         ratio = seconds * (1 + shares[0]) / (other_s * (1 + shares[1]))
         if abs(math.log(ratio * other_s / seconds)) < LEAST_CHANGE:
             return
-        longer = f"takes {ratio:.2g}x as long" if ratio > 1 else f"is {1 / ratio:.2g}x as fast"
-        if 1 / 1.1 < ratio < 1.1:
-            longer = f"takes {100 * abs(ratio - 1):.0f}% {'more' if ratio > 1 else 'less'} time"
-        yield f"an epoch with its evaluation {longer}"
+        names = [view.rows[side].label for side in (index, reference)][:: 1 if ratio > 1 else -1]
+        ratio = max(ratio, 1 / ratio)
+        longer = f"{ratio:.2g}x as long as" if ratio > 1.1 else f"{100 * (ratio - 1):.0f}% more time than"
+        yield f"an epoch of {names[0]} with its evaluation takes {longer} one of {names[1]}"
+
+
+@detects("train for as long as it will be used, or compare whole runs by `--whole-runs`", of_pair=True, guess=True)
+def start_up_decides(view: View, index: int, reference: int) -> Iterator[str]:
+    """The best by its steady speed has the longer runs, because of compilation or start-up, which no speed contains."""
+    rows, sides = ([of[side] for side in (index, reference)] for of in (view.rows, view.measured))
+    is_training = not (view.answer.budget or view.answer.target or view.answer.unit.name == "run")
+    if not is_training or not all(side.times and side.lengths for side in sides):
+        return
+    epoch_s, other_s = (fmean(run.steady_s or 0.0 for run in side.completed) for side in sides)
+    starts, compiles = ([sum(row.run_parts_s.get(n, 0.0) for n in names) for row in rows] for names in (START, COMPILE))
+    once = [sum(parts) for parts in zip(starts, compiles, strict=True)]
+    length = max(sides[0].lengths)
+    ratio = (once[0] + length * epoch_s) / (once[1] + length * other_s)
+    if epoch_s < other_s and math.log(ratio) >= LEAST_CHANGE:
+        noun = "compilation" if compiles[0] - compiles[1] > starts[0] - starts[1] else "start-up"
+        after = sides[0].work_text(float(f"{(once[0] - once[1]) / (other_s - epoch_s):.2g}"))
+        run = f"a run of {sides[0].work_text(length)} takes {ratio:.2g}x as long as with {rows[1].label}"
+        yield f"with its {noun} {run}, and it pays after about {after}"
 
 
 def _other_share(run: Run) -> float:
@@ -133,9 +176,8 @@ def survivors(view: View, index: int, reference: int) -> Iterator[str]:
     for row in (view.rows[index], view.rows[reference]):
         ends = [f"{end.runs} {end.status}" for end in row.endings if end.status in FAILURES]
         if ends and row.completed:
-            name = "" if row.index == index else f" of {row.label}"
             runs = plural(row.completed + sum(end.runs for end in row.endings), "run")
-            yield f"{row.completed} of {runs}{name} completed, {join_words(ends)}"
+            yield f"{row.completed} of {runs} of {row.label} completed, {join_words(ends)}"
 
 
 @detects("leave a slow first part out with `warmup_epochs`", of_answer=True, guess=True)

@@ -11,7 +11,7 @@ from raybench.core.labels import named_value
 from raybench.core.repeats import percent
 from raybench.core.text import format_value, join_words
 from raybench.reporting.layout import NOTHING
-from raybench.reporting.words.numbers import number, range_text, ratio_text, share_text, signed
+from raybench.reporting.words.numbers import cautions_text, number, range_text, ratio_text, share_text, signed
 from raybench.reporting.words.quality import difference_head, difference_text
 from raybench.reporting.words.ratios import ratio_words
 from raybench.reporting.words.rows import speed_head
@@ -37,7 +37,7 @@ def effect_detail(answer: Answer, effect: Effect) -> str:
     detail = ", ".join(parts)
     if not parts and effect.sets > 1 and effect.least is not None:
         if effect.speed is None:
-            detail = f"no mean, because it differs between {pairs}"
+            detail = f"no mean, because it differs between {pairs}{', in one run each' if effect.runs == 1 else ''}"
         elif effect.varies or not effect.speed.has_interval:
             detail = f"{range_text(effect.least, effect.most)} in {pairs}"
     detail = f"{speed_head(answer)}: {detail}" if detail else ""
@@ -95,6 +95,8 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterator[str]:
         if speed is None:
             continue
         facts = [ratio_words(speed, Criterion.FASTEST, format_value(most.other)).partition(" (95% CI")[0]]
+        few = " in one run each" if max(speed.runs, speed.other_runs) == 1 else " in these runs"
+        facts[0] += "" if speed.has_interval else few
         facts[0] += f" (efficiency {share_text(efficiency, '{}%, 95% CI {}–{}%')})"
         for ratio, criterion in ((most.price, Criterion.CHEAPEST), (most.energy, Criterion.LEAST_ENERGY)):
             # With equal prices, that of the work is the speed-up again.
@@ -102,7 +104,7 @@ def _scaling_sentences(answer: Answer, scaling: Scaling) -> Iterator[str]:
             if ratio and not is_equal and not parts:
                 facts.append(ratio_words(ratio, criterion, "").partition(" (95% CI")[0])
         per = f" per {answer.unit.label}" if len(facts) > 1 else ""
-        text = f"{place}{name}: {', '.join(facts)}{per}."
+        text = f"{place}{name}: {', '.join(facts)}{per}{cautions_text(most.cautions)}."
         yield text[:1].upper() + text[1:]
     if scaling.kind:
         size = "is the same for all" if scaling.kind == "strong" else f"grows with the number of {nouns}"
