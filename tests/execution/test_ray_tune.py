@@ -22,14 +22,12 @@ from ray.exceptions import RayActorError
 from support import ROOT
 from support.outcomes import RecordingListener
 from support.processes import LOOPBACK, all_gone, listening
+from support.project import run_trials
 
 import raybench
-from raybench.config import load_grid
 from raybench.core.ledger import training_s
-from raybench.core.options import GridOptions
 from raybench.execution.tune_grid import PlanSearcher, innermost
 from raybench.results.folder import ATTEMPTS, event_files, read_events
-from raybench.run import run_grid
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 
@@ -107,10 +105,8 @@ def outcome(tmp_path_factory, ray_executor):
     folder = tmp_path_factory.mktemp("ray")
     ray_executor.callbacks = [Results(folder / "seen.jsonl")]
     (folder / "mine.py").write_text(TRAIN)
-    (folder / "grid.yaml").write_text(GRID)
     watch = RecordingListener()
-    options = GridOptions(results=folder / "results", checks=False, tracking=None, report=False)
-    yield run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
+    yield run_trials(folder, GRID, ray_executor, watch), watch
     ray_executor.callbacks = ()
 
 
