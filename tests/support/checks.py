@@ -2,7 +2,7 @@
 
 from raybench.core.cell import Cell
 from raybench.planning.plan import PlannedTrial, WorkItem
-from support.cells import resolved_cell
+from support.jobs import resolved_cell
 
 
 def cell(framework="torch", precision="fp32", kind="cpu", replicas=1, optimizer="sgd", weight_decay=0.0, batch_size=64):
