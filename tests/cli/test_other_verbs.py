@@ -1,13 +1,10 @@
 """`devices`, `data`, `plan --schema` and shipped grids."""
 
 import dataclasses
-import hashlib
 import json
 import shutil
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import jsonschema
@@ -16,12 +13,12 @@ import pytest
 import yaml
 from support import ROOT
 from support.machines import results_of
+from support.small_data import FILES, loose, serving
 
 from raybench import datasets
 from raybench.checks import machine_speed
 from raybench.config import load_grid
 from raybench.config.load import shipped_grids
-from raybench.datasets.dataset import DataFile, DataSet, Download
 from raybench.environments import RECIPES
 from raybench.execution.inline import InlineExecutor
 from raybench.results.datasheets import MEASURED
@@ -81,33 +78,11 @@ def test_speed_of_this_machine_is_measured():
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """A data set that raybench knows, and the server that it is fetched from."""
-    content = bytes(range(256)) * 8
-    served = {"/a.bin": content}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(served[self.path])))
-            self.end_headers()
-            self.wfile.write(served[self.path])
-
-        def log_message(self, *_):
-            pass
-
-    sha256 = "sha256:" + hashlib.sha256(content).hexdigest()
-    files = (DataFile("small/a.bin", len(content), sha256),)
+    """A data set that raybench knows, with the server that it is fetched from."""
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "data"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        source = Download(f"http://127.0.0.1:{http.server_port}/a.bin", len(content), sha256, ("small/a.bin",))
-        examples = {"train": 1, "val": 1}
-        known = DataSet("small", "one small file", files, examples, lambda _: pytest.fail("read"), (source,))
-        monkeypatch.setitem(datasets._KNOWN, "small", known)
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-        thread.start()
-        yield known
-        http.shutdown()
-        thread.join()
+    with serving() as server:
+        monkeypatch.setitem(datasets._KNOWN, "small", loose(server))
+        yield datasets.get("small")
 
 
 def states(raybench):
@@ -128,7 +103,7 @@ def test_data_are_listed_and_fetched(raybench, small, tmp_path):
     assert fetched.status == 0
     assert fetched.out == f"small: ready in {tmp_path / 'data'}\n"
     assert fetched.err == f"Downloading small to {tmp_path / 'data'} …\n"
-    assert (tmp_path / "data" / "small" / "a.bin").read_bytes() == bytes(range(256)) * 8
+    assert {path: (tmp_path / "data" / path).read_bytes() for path in FILES} == FILES
     assert states(raybench)["small"] == ["ready", small.official_digest, "yes"]
     assert raybench("data", "fetch", "small", "digits").status == 0, "what is there is left as it is"
 

@@ -1,13 +1,14 @@
 """Time and price together, through `raybench report` of a table; numbers are recomputed from its rows by hand."""
 
-import csv
 import json
 import re
+from itertools import chain
 from math import exp, log
 from statistics import fmean
 
 import pytest
 from support import ROOT
+from support.tables import write_csv
 
 NOISE = (1.0, 1.004, 0.997)
 TARGET = {"target_metric": "val/accuracy", "target_at_least": 0.9}
@@ -35,11 +36,7 @@ def report(raybench, tmp_path):
     """Writes rows into a table; returns its report as one line of text, and as JSON."""
 
     def run(*configurations, options=()):
-        table = [row for each in configurations for row in each]
-        with (tmp_path / "runs.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in table for name in row)))
-            writer.writeheader()
-            writer.writerows(table)
+        write_csv(tmp_path / "runs.csv", chain(*configurations))
         shown = raybench("report", "runs.csv", *options)
         assert shown.status == 0, shown.err
         return " ".join(shown.out.split()), json.loads(raybench("report", "runs.csv", *options, "--json", "-").out)
@@ -292,11 +289,7 @@ def test_devices_over_several_workloads(report, options, weights):
 
 @pytest.mark.parametrize("weights", ["berd=2", "bert", "bert=0"])
 def test_wrong_weights_are_said(raybench, tmp_path, weights):
-    table = [row for each in several_workloads() for row in each]
-    with (tmp_path / "runs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(table[0]))
-        writer.writeheader()
-        writer.writerows(table)
+    write_csv(tmp_path / "runs.csv", chain(*several_workloads()))
     shown = raybench("report", "runs.csv", "--weights", weights)
     assert shown.status == 2 and shown.err.startswith("weights: ")
 

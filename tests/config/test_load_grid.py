@@ -1,10 +1,9 @@
 """Values of valid grid files."""
 
-from pathlib import Path
-
 import jsonschema
 import pytest
 from pydantic import ValidationError
+from support import ROOT
 
 from raybench.config import DeviceProfile, GridSpec, Settings, load_grid
 from raybench.config.prices import Price
@@ -12,7 +11,6 @@ from raybench.config.yaml_document import read_yaml
 from raybench.core.cell import CellDevice
 from raybench.core.settings import SETTINGS
 
-ROOT = Path(__file__).parents[2]
 GRIDS = [*sorted((ROOT / "grids").glob("*.yaml")), *sorted((ROOT / "examples").glob("*/grid.yaml"))]
 HEAD = "name: x\nworkload: digits_cnn\n"
 EXAMPLE = """\

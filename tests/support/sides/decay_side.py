@@ -11,7 +11,6 @@ from raybench.core.cell import CellWorkload
 from raybench.devices import open_device
 from raybench.devices.base import Assignment
 
-
 ANY = SimpleNamespace(name="any", dataset=None, identity=lambda: CellWorkload("any", 1), to_json=lambda: {"file": None})
 
 
