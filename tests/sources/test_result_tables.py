@@ -1,8 +1,6 @@
 """The tables of results: what is in them is what their columns say, and what they say is true."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -242,14 +240,3 @@ def test_invalid_source_is_one_line(tmp_path):
         raybench.load(tmp_path / "notes.txt")
     with pytest.raises(UsageError, match="attempts: did you mean latest"):
         raybench.load(tmp_path, attempts="lates")
-
-
-@pytest.mark.slow
-def test_loading_needs_neither_frameworks_ray_nor_mlflow(tmp_path, golden_events):
-    code = f"""
-import sys, raybench
-assert len(raybench.load({str(write_events(tmp_path / "g", golden_events))!r}).trials) == 1
-print([name for name in ("torch", "ray", "mlflow", "tensorflow", "sklearn", "matplotlib") if name in sys.modules])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
