@@ -96,15 +96,6 @@ def test_a_wrong_command_line(raybench, tmp_path, arguments, says):
     assert [path.name for path in tmp_path.iterdir()] == ["g.yaml"], "nothing was begun"
 
 
-def test_every_cell_excluded(raybench, tmp_path):
-    (tmp_path / "g.yaml").write_text(GOOD + "exclude: [{device: [cpu, tpu]}]\n")
-    said = raybench("plan", "g.yaml")
-    assert (said.status, said.lines) == (
-        2,
-        ["wrong has no configuration left; change --where or exclude, which remove all of them"],
-    )
-
-
 def test_data_that_is_missing_and_cannot_be_had(raybench, tmp_path, monkeypatch):
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")

@@ -124,8 +124,14 @@ CONTRADICTIONS = [
     ("devices: {gpu: {kind: cuda}}\naxes: {device: available}", 3, "no configuration runs on these devices"),
     ("target: {metric: val/f1, at_least: 0}", 3, "digits_cnn has no metric 'val/f1'; use one of val/accuracy, val/lo"),
     ("target: {metric: test/accuracy, at_least: 0}", 3, "did you mean val/accuracy?"),
-    ("repeats: 20000", 3, "20,000 trials are more than the maximum of 10,000"),
+    ("repeats: 1000000000", 3, "1,000,000,000 trials are more than the maximum of 10,000; use fewer values or repe"),
     ("axes: {batch_size: [1, 2]}\nrepeats: 6000", 3, "12,000 trials are more than"),
+    pytest.param(
+        f"axes:\n  batch_size: {[*range(1, 2001)]}\n  epochs: {[*range(1, 1001)]}\n"
+        "include: [{device: cpu, epochs: 2000}]",
+        *(4, "2,002,000 trials are more than"),
+        id="millions of trials",
+    ),
 ]
 YAML = [
     ("axes:\n\tdevice: [cpu]", 4, "a tab is not allowed here; use spaces"),

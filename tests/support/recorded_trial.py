@@ -7,10 +7,10 @@ from raybench.core.ledger import Ledger
 from raybench.devices import Assignment, open_device
 from raybench.engines.loop_facts import open_loop
 from raybench.training.clock import TrainingClock
-from raybench.training.trial import Trial, TrialOptions
+from raybench.training.trial import Recorder, Trial, TrialOptions
 
 
-class Kept:
+class Kept(Recorder):
     """Keeps what a trial reports.
 
     Args:
@@ -18,7 +18,6 @@ class Kept:
     """
 
     def __init__(self, done=0):
-        self.counted_before = {}
         self.done, self.epochs, self.warnings, self.later, self.more = done, [], [], {}, []
 
     def begin(self, state):
@@ -27,12 +26,6 @@ class Kept:
     def epoch_ended(self, fields, more):
         self.epochs.append(fields)
         self.more.append(more)
-
-    def loop_left(self, fields):
-        pass
-
-    def decide(self, epoch, stops):
-        return stops
 
     def logged_later(self, metrics):
         self.later |= metrics
