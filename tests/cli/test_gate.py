@@ -199,6 +199,7 @@ def test_same_runs_compare_nothing(compare, metrics):
 
     said = compare(rows(), rows(metrics=metrics))
     assert said.status == UNDECIDED and "the same runs" in said.out
+    assert "busy" not in said.lines[0] and "Differences" not in said.out
 
 
 def test_keep_says_how_much_faster(compare):

@@ -174,21 +174,6 @@ def test_without_a_target_the_whole_run_counts(report):
     assert "$/month (40 trainings)" in text and f"{40 * 9 * 2.98:,.0f}"[:3] in text
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        ["--deadline", "soon"],
-        ["--spend-at-most", "much"],
-        ["--deadline", "0h"],
-        ["--spend-at-most", "0"],
-    ],
-)
-def test_wrong_limits_are_said(raybench, tmp_path, option):
-    (tmp_path / "runs.csv").write_text("device,epoch,train_s\na,1,2\n")
-    shown = raybench("report", "runs.csv", *option)
-    assert shown.status == 2 and f"{' '.join(option)}: use " in shown.err
-
-
 def test_memory_is_a_column_and_a_caution(report):
     """71 of 141 GiB are 50%; 77 of 80 GiB are above 95%."""
     gib = 2**30
@@ -232,21 +217,6 @@ def test_instances_are_paid_as_a_whole(report, tmp_path, count, options, per_hou
     assert data["configurations"][1]["price_per_hour"] == 0.8, "without rows with these terms"
 
 
-@pytest.mark.parametrize(
-    ("line", "options", "words"),
-    [
-        ("h100,8xh100,8,,25,2026-11-20,", [], "h100 has a price on line 3"),
-        ("t4,,many,,1,,", [], "'many' is not a number of devices"),
-        ("", ["--terms", "spott"], "did you mean spot?"),
-    ],
-)
-def test_wrong_prices_are_said(raybench, tmp_path, line, options, words):
-    (tmp_path / "runs.csv").write_text("device,epoch,train_s\na,1,2\n")
-    (tmp_path / "prices.csv").write_text(f"{PRICES}{line}\n")
-    shown = raybench("report", "runs.csv", "--prices", "prices.csv", *options)
-    assert shown.status == 2 and words in shown.err
-
-
 def test_the_best_of_each_device_is_the_first_table(report):
     seconds = {("a", 32): 4.0, ("a", 64): 2.0, ("b", 32): 1.0, ("b", 64): 1.001, ("c", 64): 5.0}
     table = [runs(device, hours, 1.0, batch_size=batch) for (device, batch), hours in seconds.items()]
@@ -287,11 +257,22 @@ def test_devices_over_several_workloads(report, options, weights):
     assert "Another order on bert: a is faster than b." in text
 
 
-@pytest.mark.parametrize("weights", ["berd=2", "bert", "bert=0"])
-def test_wrong_weights_are_said(raybench, tmp_path, weights):
+@pytest.mark.parametrize(
+    ("line", "options", "words"),
+    [
+        ("h100,8xh100,8,,25,2026-11-20,", [], "h100 has a price on line 3"),
+        ("t4,,many,,1,,", [], "'many' is not a number of devices"),
+        ("", ["--terms", "spott"], "did you mean spot?"),
+        *(("", ["--deadline", text], f"--deadline {text}: use ") for text in ("soon", "0h")),
+        *(("", ["--spend-at-most", text], f"--spend-at-most {text}: use ") for text in ("much", "0")),
+        *(("", ["--weights", text], "weights: ") for text in ("berd=2", "bert", "bert=0")),
+    ],
+)
+def test_wrong_prices_and_options_are_said(raybench, tmp_path, line, options, words):
     write_csv(tmp_path / "runs.csv", chain(*several_workloads()))
-    shown = raybench("report", "runs.csv", "--weights", weights)
-    assert shown.status == 2 and shown.err.startswith("weights: ")
+    (tmp_path / "prices.csv").write_text(f"{PRICES}{line}\n")
+    shown = raybench("report", "runs.csv", "--prices", "prices.csv", *options)
+    assert shown.status == 2 and words in shown.err
 
 
 PUBLISHED = ROOT / "notebooks" / "published"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.processes import LOOPBACK, listening
-from support.tracked import eventually
+from support.processes import LOOPBACK, eventually, listening
 
 from raybench.core.ports import free_port
 

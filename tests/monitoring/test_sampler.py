@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.processes import eventually
 
 from raybench.core import events
 from raybench.core.cell import Cell, CellDevice
@@ -144,10 +145,7 @@ def test_children_in_own_sessions_belong_to_the_trial():
     program += ".wait()"
     leader = subprocess.Popen([sys.executable, "-c", program, BUSY], start_new_session=True)
     try:
-        deadline = time.monotonic() + 30
-        while family_usage(leader.pid).cpu_s < 1 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert family_usage(leader.pid).cpu_s >= 1
+        eventually(lambda: family_usage(leader.pid).cpu_s >= 1)
     finally:
         for child in psutil.Process(leader.pid).children():
             child.kill()

@@ -33,6 +33,10 @@ class Kept(Recorder):
     def warn(self, message):
         self.warnings.append(message)
 
+    def told(self):
+        """What it has kept, as plain values."""
+        return {"epochs": self.epochs, "more": self.more, "warnings": self.warnings, "later": self.later}
+
 
 def make_trial(epochs=3, framework="none", done=0, device=None, **options):
     kept, ledger = Kept(done), Ledger(clock=lambda: time.perf_counter_ns())

@@ -1,7 +1,6 @@
 """A writer of MLflow with results of its own, and what a store has of them."""
 
 import platform
-import time
 
 from raybench.core import events
 from raybench.core.events import events_file
@@ -56,10 +55,3 @@ def runs(store, grid):
     found = client.search_runs([experiment.experiment_id]) if experiment else []
     assert len({run.info.run_name for run in found}) == len(found), "no run is doubled"
     return {run.info.run_name: run for run in found}
-
-
-def eventually(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.05)

@@ -17,7 +17,8 @@ from urllib.request import Request, urlopen
 import pytest
 from filelock import FileLock
 from support.answers import three_axes
-from support.tracked import FileWriter, ended, epoch, eventually, runs, started
+from support.processes import eventually
+from support.tracked import FileWriter, ended, epoch, runs, started
 
 from raybench.core.ports import free_port
 from raybench.errors import UsageError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import jobs
-from support.processes import all_gone
+from support.processes import all_gone, eventually
 
 from raybench.core.events import OUTPUT, events_file
 from raybench.core.job import Target
@@ -27,23 +27,10 @@ def make_job(folder, attribute, devices=2, replicas=None, **more):
     )
 
 
-@pytest.fixture(scope="module")
-def template(fork_server):
-    return fork_server()
-
-
 def ranks_in(folder):
     """The processes that the ranks said they are, by their number."""
     text = (folder / "attempt" / OUTPUT).read_text()
     return {int(number): int(pid) for number, pid in re.findall(r"rank (\d) is (\d+)", text)}
-
-
-def both_ranks_in(folder):
-    """The same, once there are two."""
-    deadline = time.monotonic() + 120
-    while len(ranks_in(folder)) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return ranks_in(folder)
 
 
 def children_of(pid):
@@ -150,7 +137,8 @@ def test_ranks_with_different_numbers_of_epochs(template, tmp_path):
 def test_killed_from_outside_leaves_nothing(template, tmp_path, whom):
     run = template.run(make_job(tmp_path, "hanging"))
     next(run)
-    pids = both_ranks_in(tmp_path)
+    eventually(lambda: len(ranks_in(tmp_path)) == 2, 120)
+    pids = ranks_in(tmp_path)
     os.kill(pids[0] if whom == "rank 0" else children_of(template._process.pid)[0], signal.SIGKILL)
     assert list(run)[-1]["status"] == "lost"
     assert all_gone(pids.values())

@@ -8,7 +8,7 @@ import tensorflow as tf
 from support.declared import Training
 from support.declared import part as metrics_of
 from support.sides.keras_workloads import network as digits_network
-from support.small_training import pictures
+from support.small_training import MEAN, STD, pictures
 
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
@@ -22,7 +22,6 @@ from raybench.workloads.base import Workload
 
 layers = keras.layers
 SEED = 3
-MEAN, STD = (120.0, 125.0, 130.0), (60.0, 61.0, 62.0)
 
 
 def network():
