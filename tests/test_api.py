@@ -151,19 +151,10 @@ def test_interrupt(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: raybench.run_grid("quickstrt.yaml"),
-            "quickstrt.yaml: no such file; did you mean quickstart.yaml?",
-        ),
+        (lambda: raybench.run_grid("quickstrt.yaml"), "quickstrt.yaml: no such file; did you mean quickstart.yaml?"),
         (lambda: raybench.run_grid({"name": "g"}), "grid: workload: "),
-        (
-            lambda: raybench.run_grid(GRID | {"learning_rat": 1}),
-            "grid: learning_rat: ",
-        ),
-        (
-            lambda: raybench.run_grid(GRID, set={"axes.batch_size": 0}),
-            "set axes.batch_size=…: axes.batch_size: ",
-        ),
+        (lambda: raybench.run_grid(GRID | {"learning_rat": 1}), "grid: learning_rat: "),
+        (lambda: raybench.run_grid(GRID, set={"axes.batch_size": 0}), "set axes.batch_size=…: axes.batch_size: "),
         (
             lambda: raybench.run_grid(GRID, where={"batch_sise": 32}),
             "where batch_sise=32: small has no axis batch_sise; did you mean batch_size?",

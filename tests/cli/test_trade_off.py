@@ -292,26 +292,10 @@ gtx_1080_ti,0.25,vast.ai,2020-06-01
     ("name", "options", "first"),
     [
         # 2.53 h x $1.46 = $3.69; 9.63 h x $0.45 = $4.33; 79.4 h x $0.76 = $60.38
-        (
-            "dawnbench",
-            [],
-            f"{ONE} p100, first to 94% accuracy and cheapest: 152 min, reached in 1 of 1 run; $3.69",
-        ),
-        (
-            "dawnbench",
-            ["--deadline", "12h", "--spend-at-most", "4"],
-            "p100, the only one within 12 h and $4.00: 152",
-        ),
-        (
-            "dawnbench",
-            ["--where", "device=k80", "--where", "device=vcpu_16"],
-            f"{ONE} k80, first to 94%",
-        ),
-        (
-            "katnoria_cnn",
-            [],
-            f"{ONE} gtx_1080_ti (the reference), fastest of 3 and cheapest: 2.7x as fast as k80",
-        ),
+        ("dawnbench", [], f"{ONE} p100, first to 94% accuracy and cheapest: 152 min, reached in 1 of 1 run; $3.69"),
+        ("dawnbench", ["--deadline", "12h", "--spend-at-most", "4"], "p100, the only one within 12 h and $4.00: 152"),
+        ("dawnbench", ["--where", "device=k80", "--where", "device=vcpu_16"], f"{ONE} k80, first to 94%"),
+        ("katnoria_cnn", [], f"{ONE} gtx_1080_ti (the reference), fastest of 3 and cheapest: 2.7x as fast as k80"),
         # 8.33 ms x $1.46/h = $3.38 and 4.26 ms x $4.50/h = $5.32 for a million images
         ("resunet", [], "Undecided on resunet_v1: p100, batch 128, cheapest of 5: $3.38"),
         ("tpu_tutorial", [], f"{ONE} tpu (the reference), fastest and cheapest: 19x as fast as t4"),

@@ -87,11 +87,7 @@ VALUES = [
     ("axes:\n  epochs: 3", 4, "3 is not allowed; use a list, such as [3]"),
     ("axes:\n  device: cpu", 4, "use a list of devices, such as [cpu], or the word available"),
     ("axes:\n  batch_size: [64,\n   0]", 5, "axes.batch_size[1]: 0 is not allowed"),
-    (
-        "description: [a, null, {b: 'two words'}]",
-        3,
-        "[a, null, {b: two words}] is not allowed; it should be a valid",
-    ),
+    ("description: [a, null, {b: 'two words'}]", 3, "[a, null, {b: two words}] is not allowed; it should be a valid"),
     ("tracking_uri: [http://me:secret@host]", 3, "the list [http://…@host] is not allowed"),
 ]
 CONTRADICTIONS = [
@@ -136,11 +132,7 @@ CONTRADICTIONS = [
 YAML = [
     ("axes:\n\tdevice: [cpu]", 4, "a tab is not allowed here; use spaces"),
     ("epochs:\t3", 3, "a tab is not allowed here"),
-    (
-        "epochs: [1\nseed: 1",
-        3,
-        "expected ',' or ']', but got ':' in line 4; check indentation",
-    ),
+    ("epochs: [1\nseed: 1", 3, "expected ',' or ']', but got ':' in line 4; check indentation"),
     ("target: {metric: a b c: d}", 3, "while parsing a flow mapping, expected ',' or '}'"),
     ("description: 'abc\nseed: 1", 3, "while scanning a quoted scalar, found unexpected end"),
     ("epochs: a: b", 3, "mapping values are not allowed here"),

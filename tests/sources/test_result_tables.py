@@ -109,15 +109,7 @@ def test_the_contract_s_numbers_are_in_the_tables(golden):
 def test_what_is_not_known_has_no_value(golden):
     (row,) = golden.trials.isna().to_dict("records")
     nothing = {"label", "target_metric", "target_reached", "time_to_target_s", "price_per_hour", "total_price", "error"}
-    nothing |= {
-        "bottleneck",
-        "findings",
-        "mfu",
-        "decay_factor",
-        "steps_per_epoch",
-        "betas",
-        "eps",
-    }
+    nothing |= {"bottleneck", "findings", "mfu", "decay_factor", "steps_per_epoch", "betas", "eps"}
     assert {name for name in nothing if not row[name]} == set()
 
 
