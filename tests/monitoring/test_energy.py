@@ -1,7 +1,6 @@
 """Energy counters: a made-up RAPL tree, a made-up NVML, and a made-up Zeus."""
 
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -9,6 +8,7 @@ from functools import partial
 
 import pytest
 from support.made_up_gpus import Nvml, NVMLError
+from support.monitored import Process
 from support.rapl import Rapl
 
 from raybench.core import events
@@ -201,9 +201,8 @@ def test_a_monitored_trial_has_energy(tmp_path, monkeypatch):
 
     thread = threading.Thread(target=burn)
     thread.start()
-    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     try:
-        with Monitor(job(tmp_path)) as audit:
+        with Process() as trial, Monitor(job(tmp_path)) as audit:
             audit.begin(trial.pid)
             time.sleep(2.6)
             audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 2.4}))
@@ -212,7 +211,5 @@ def test_a_monitored_trial_has_energy(tmp_path, monkeypatch):
     finally:
         over.set()
         thread.join()
-        trial.kill()
-        trial.wait()
     assert summary["energy"]["epochs"]["device_j"] == pytest.approx(120, rel=0.3)
     assert 0 <= summary["energy"]["others_share"] <= 1
