@@ -6,6 +6,7 @@ import random
 
 import pytest
 from support.executors import DrawnTimes
+from support.outcomes import notes
 from support.project import run_trials
 
 from raybench.analysis.race import race_of
@@ -41,10 +42,6 @@ def drawn(tmp_path):
 
 def completed(outcome):
     return [each.completed for each in outcome.report.answer.configurations]
-
-
-def notes(outcome):
-    return list(outcome.report.answer.status.repeats)
 
 
 def test_what_is_shown_to_be_slower_gets_no_more_repeats(drawn):

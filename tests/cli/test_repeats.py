@@ -7,6 +7,7 @@ import re
 
 import pytest
 from support.executors import DrawnTimes
+from support.outcomes import notes
 from support.project import run_trials
 
 from raybench.cli.console import Terminal
@@ -44,10 +45,6 @@ def drawn(tmp_path):
 
 def completed(outcome):
     return {each.axes["params.speed"]: each.completed for each in outcome.report.answer.configurations}
-
-
-def notes(outcome):
-    return list(outcome.report.answer.status.repeats)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 import shutil
 import sqlite3
+import subprocess
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import pytest
-from support.disks import small_disk
 from support.grid_files import events_of
 from support.outcomes import RecordingListener
 from support.project import run_trials
@@ -28,6 +29,46 @@ axes:
   device: [cpu]
   batch_size: [32, 64]
 """
+
+
+class Disk:
+    """A file system in memory, mounted on a folder, which can be filled and made larger."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def mount(self, options):
+        """Mount it, or mount it anew with other options; return what the system says if it refuses."""
+        command = ["mount", "-t", "tmpfs", "-o", options, "raybench-test", self.folder]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.stderr.strip() if done.returncode else ""
+
+    def fill(self, leave):
+        """Fill it up to so many bytes (whole pages of 4 KiB); the file that does is removed to make room."""
+        filler = self.folder / "filler"
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        with filler.open("r+b") as file:
+            file.truncate(max(0, filler.stat().st_size - leave))
+        return filler
+
+
+@contextmanager
+def small_disk(folder, size):
+    """A disk of a size such as 256k; skips the test if nothing can be mounted."""
+    folder.mkdir(parents=True)
+    disk = Disk(folder)
+    try:
+        refused = disk.mount(f"size={size}")
+    except OSError as error:
+        refused = str(error)
+    if refused:
+        pytest.skip(f"a small disk cannot be had: {refused}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
 
 
 @pytest.fixture

@@ -29,6 +29,11 @@ def endings(outcome):
     return [{each.status: each.runs for each in own.endings} for own in outcome.report.answer.configurations]
 
 
+def notes(outcome):
+    """What its report says of the repeats."""
+    return list(outcome.report.answer.status.repeats)
+
+
 def skips(outcome):
     """Why each configuration cannot run here; None if it can."""
     return [each.skip for each in outcome.report.answer.configurations]
