@@ -12,7 +12,7 @@ from support import WORKLOADS
 KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
 
 
-def job_of(info, folder, framework="torch", device=None, threads=None, params=None, **more):
+def job_of(info, folder, /, framework="torch", device=None, threads=None, params=None, **more):
     """The job of one attempt at a workload, by default on all cores of this machine.
 
     Args:
@@ -25,9 +25,9 @@ def job_of(info, folder, framework="torch", device=None, threads=None, params=No
     settings = {**DEFAULTS, "framework": framework, "epochs": 2, "batch_size": 16, **more}
     hardware = {"kind": KINDS.get(framework), "model": model_name(), "count": len(cores), "replicas": 1}
     tree = {
-        "data": {"name": info.dataset or info.name},
+        "data": {"name": info.dataset or info.name, "digest": None, "examples": {"train": None, "val": None}},
         "device": hardware | {"threads": threads or len(cores)} | (device or {}),
-        "engine": {"name": framework, "framework_version": "1.0"},
+        "engine": {"name": framework, "version": 1, "framework_version": "1.0"},
         "framework": framework,
         "warmup_epochs": settings["warmup_epochs"],
         "params": params or {},
@@ -37,7 +37,7 @@ def job_of(info, folder, framework="torch", device=None, threads=None, params=No
     return Job("t-r0", 1, 0, 0, cell, info.to_json(), **place | fields)
 
 
-def make_job(folder, attribute, file="troubles.py", device=None, root=WORKLOADS, **more):
+def make_job(folder, attribute, /, file="troubles.py", device=None, root=WORKLOADS, **more):
     """The job of an attempt at a workload of a file, by default one of `support/workloads`."""
     return job_of(read_workload(f"{file}:{attribute}", root), folder, device=device, **more)
 
