@@ -26,6 +26,8 @@ def chip(clean, monkeypatch):
     chip = SimpleNamespace(precision="medium")
     monkeypatch.setitem(sys.modules, "torch_tpu", ModuleType("torch_tpu"))
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: SimpleNamespace(type="tpu"))
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda: None)
+    monkeypatch.setattr(torch, "zeros", lambda *size, device: torch.ones(size))
     monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda value: setattr(chip, "precision", value))
     return chip
 

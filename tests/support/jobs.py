@@ -34,7 +34,8 @@ def job_of(info, folder, /, framework="torch", device=None, threads=None, params
     }
     cell = replace(Cell.from_json(tree), workload=info.identity(), settings=Settings.of(settings))
     place = {"data_root": str(folder), "folder": f"{folder}/attempt", "cores": cores}
-    return Job("t-r0", 1, 0, 0, cell, info.to_json(), **place | fields)
+    first = {"trial": "t-r0", "attempt": 1, "repeat": 0, "seed": 0, "cell": cell, "workload": info.to_json()}
+    return Job(**first | place | fields)
 
 
 def make_job(folder, attribute, /, file="troubles.py", device=None, root=WORKLOADS, **more):
