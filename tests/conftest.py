@@ -251,6 +251,12 @@ def small_probes() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def template(fork_server: Callable[[str], ForkServer]) -> ForkServer:
+    """The fork server of torch."""
+    return fork_server("torch")
+
+
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[Callable[[str], ForkServer]]:
     """Returns the fork server of a framework, one for all tests of this process; it must stay alive."""

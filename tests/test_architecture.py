@@ -1,14 +1,16 @@
 """Which package may import what, read off the source."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from support import ROOT, WORKLOADS
 
 import raybench
+from raybench import workloads
 
 PACKAGE = Path(raybench.__file__).parent
 FRAMEWORKS = {"torch", "torch_xla", "torch_tpu", "tensorflow", "keras"}
@@ -71,32 +73,60 @@ def test_every_module_has_a_docstring():
     assert [name for name, tree in MODULES.items() if tree.body and not ast.get_docstring(tree)] == []
 
 
-@pytest.mark.slow
-def test_light_modules_stay_light():
-    light = ["config", "planning.plan", "workloads", "datasets", "environments", "planning.node", "cli"]
-    heavy = sorted(HEAVY | {"pandas", "scipy", "sklearn", "matplotlib", "pooch"})
-    loaded = {}
-    for module in ["raybench", *(f"raybench.{name}" for name in light)]:
-        code = f"import sys, {module}; print(*[name for name in {heavy!r} if name in sys.modules])"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        loaded[module] = done.stdout.split()
-    assert not any(loaded.values()), loaded
+DRIVERS = {"pandas", "scipy", "sklearn", "matplotlib", "pooch"}
+LOOKUP = f"""
+from pathlib import Path
+from raybench import datasets, workloads
+for name in ("my_file.py:my_workload", *workloads.names()):
+    workloads.read_workload(name, Path({str(WORKLOADS)!r}))
+datasets.get("digits").status(datasets.data_root())
+"""
+LIGHT = {
+    "raybench": (
+        "import raybench; raybench.Workload; dir(raybench)",
+        HEAVY | DRIVERS | {"numpy", "yaml", "pydantic", "click", "rich"},
+    ),
+    "a loop": ("import raybench; raybench.current_trial()", HEAVY | DRIVERS | {"pydantic"}),
+    "lookup": (LOOKUP, HEAVY | DRIVERS | {"numpy", "requests", "filelock", "pydantic", "rich"}),
+    "load": (
+        f"import raybench; assert len(raybench.load({str(ROOT / 'notebooks' / 'recorded')!r}).trials)",
+        HEAVY | {"sklearn", "matplotlib"},
+    ),
+    **{
+        name: (f"import raybench.{name}", HEAVY | DRIVERS)
+        for name in ("config", "planning.plan", "workloads", "datasets", "environments", "planning.node", "cli")
+    },
+}
+
+
+@pytest.mark.parametrize(("code", "heavy"), LIGHT.values(), ids=LIGHT)
+def test_what_loads_little(code, heavy, tmp_path):
+    code = f"{code}\nimport sys\nprint(sorted({heavy!r} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.slow
-def test_trial_layer_needs_only_a_framework():
-    """A machine with a framework and NumPy alone can run trials."""
-    missing = ["ray", "mlflow", "pydantic", "click", "rich", "pooch", "yaml", "filelock", "platformdirs"]
-    needed = [
-        "raybench.execution.fork_server",
-        "raybench.execution.process",
-        "raybench.trial.record",
-        "raybench.engines.torch.engine",
-        "raybench.datasets.digits",
-        "raybench.workloads.digits_cnn.torch",
-    ]
-    code = f"import sys\nsys.modules.update(dict.fromkeys({missing!r}))\nimport {', '.join(needed)}"
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_trial_layer_needs_only_a_framework(tmp_path):
+    """A machine with a framework and NumPy alone can run trials, and load their workload and data."""
+    (tmp_path / "w.py").write_text("from raybench import Workload\nw = Workload(model=list, dataset='digits')\n")
+    info = workloads.read_workload("w.py:w", tmp_path)
+    code = """
+import json, sys
+from pathlib import Path
+missing = "ray mlflow pydantic click rich pooch requests yaml filelock platformdirs scipy"
+sys.modules.update(dict.fromkeys(missing.split()))
+import raybench.execution.fork_server
+import raybench.execution.process
+import raybench.trial.record
+import raybench.engines.torch.engine
+import raybench.workloads.digits_cnn.torch
+from raybench import datasets, workloads
+workload = workloads.load_workload(workloads.read_info(json.load(sys.stdin)), Path())
+print(len(datasets.get(workload.dataset).load(Path()).train))
+"""
+    how = {"input": json.dumps(info.to_json()), "capture_output": True, "text": True, "check": True, "cwd": tmp_path}
+    assert subprocess.run([sys.executable, "-c", code], **how).stdout == "1437\n"
 
 
 # Names that do not say what they hold. Their number may only fall: rename those that you meet.

@@ -9,10 +9,7 @@ from importlib.util import find_spec
 import pytest
 from support import ROOT
 from support.executors import ForkingExecutor
-
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
-from raybench.run import run_grid
+from support.project import run_trials
 
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/grid.yaml"))
 MNIST = ["params.train_examples=256", "params.val_examples=64", "epochs=2", "axes.batch_size=[64]"]
@@ -85,9 +82,8 @@ def test_oldest_versions_are_the_lower_bounds():
 @pytest.mark.slow
 def test_small_grid(folder, tmp_path, fork_server, monkeypatch):
     monkeypatch.setenv("RAYBENCH_DATA", str(tmp_path / "no_data"))
-    spec = load_grid(folder / "grid.yaml", ["repeats=1", "baseline={}", *SMALL.get(folder.name, [])])
-    options = GridOptions(results=tmp_path / "results", tracking=None, checks=False, report=False)
-    outcome = run_grid(spec, ForkingExecutor(fork_server), options=options)
+    changes = ["repeats=1", "baseline={}", *SMALL.get(folder.name, [])]
+    outcome = run_trials(folder, executor=ForkingExecutor(fork_server), set=changes, results=tmp_path / "results")
     assert {attempt.status for attempt in outcome.latest.values()} == {"completed"}, outcome.latest
     examples = {"shell_command": 0, "lora_transformers": 0, "torchrun_ddp": 1024}.get(folder.name, 256)
     for attempt in outcome.latest.values():

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from support import ROOT
+from support.repositories import commit
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -20,21 +21,14 @@ from support import ROOT
     ],
 )
 def test_growth_needs_a_line_in_the_changelog(tmp_path, folder, lines, change, passes):
-    def git(*arguments):
-        author = ("-c", "user.name=a", "-c", "user.email=a@b")
-        subprocess.run(["git", *author, *arguments], cwd=tmp_path, check=True, capture_output=True)
-
     file = tmp_path / folder / "a.py"
     file.parent.mkdir()
     file.write_text("1\n")
     (tmp_path / "CHANGELOG.md").write_text("- It replaces nothing yet.\n")
-    git("init")
-    git("add", ".")
-    git("commit", "-m", "before")
+    commit(tmp_path)
     file.write_text("1\n" * (lines + 1))
     (tmp_path / "CHANGELOG.md").write_text(f"- It replaces nothing yet.\n{change}\n")
-    git("add", ".")
-    git("commit", "-m", "after")
+    commit(tmp_path)
     done = subprocess.run([sys.executable, ROOT / ".ci" / "growth"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode == 0) == passes, done.stderr
     assert f"{folder} +{lines} lines" in done.stdout or folder == "docs"

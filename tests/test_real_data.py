@@ -5,11 +5,7 @@ import math
 import pytest
 from support import ROOT
 from support.outcomes import run_counts
-
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
-from raybench.execution.inline import InlineExecutor
-from raybench.run import run_grid
+from support.project import run_trials
 
 pytestmark = pytest.mark.slow
 
@@ -19,9 +15,7 @@ def train(real_data, tmp_path, monkeypatch):
     monkeypatch.setenv("RAYBENCH_DATA", str(real_data))
 
     def run(text):
-        (tmp_path / "grid.yaml").write_text(text)
-        options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False)
-        outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
+        outcome = run_trials(tmp_path, text)
         assert set(run_counts(outcome)) == {(1, 1)}
         return list(outcome.latest.values())
 

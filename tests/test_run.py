@@ -12,17 +12,16 @@ from pandas.testing import assert_frame_equal
 from support import WORKLOADS
 from support.grid_files import events_of
 from support.outcomes import RecordingListener
+from support.project import run_trials
 
 import raybench
 from raybench.checks import pretrial
-from raybench.config import load_grid
 from raybench.core import events
 from raybench.core.options import GridOptions
 from raybench.core.status import TrialStatus
 from raybench.errors import ResultsLockedError
 from raybench.execution.inline import InlineExecutor
 from raybench.monitoring.host import HostLoad
-from raybench.planning.grid_options import requested_grid
 from raybench.reporting.build import from_grid, one_grid
 from raybench.results.lock import locked
 from raybench.run import run_grid
@@ -44,19 +43,15 @@ axes:
 
 
 def run(folder, text, **options):
-    """Run a grid text in a folder: its trials alone, unless the options ask for more."""
-    path = folder / "grid.yaml"
-    path.write_text(text)
+    """Run a grid text in a folder; return the outcome and the trials that were started."""
     view = RecordingListener()
-    cheap = {"checks": False, "tracking": None, "report": False}
-    chosen = GridOptions(results=folder / "results", **cheap | options)
-    outcome = run_grid(requested_grid(path, chosen), InlineExecutor(), view, chosen)
+    outcome = run_trials(folder, text, view=view, **options)
     return outcome, [event["trial"] for event in view.events if event["event"] == "trial_started"]
 
 
 @pytest.fixture
 def grid(tmp_path, monkeypatch):
-    """Runs a grid text in a folder of its own and returns the outcome and the trials that were started."""
+    """Runs a grid text in a folder of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # with no checks of earlier tests
     return partial(run, tmp_path)
 
@@ -297,10 +292,8 @@ class BeforeTrials(RecordingListener):
 
 def run_on_a_host(tmp_path, monkeypatch, busy):
     monkeypatch.setattr(InlineExecutor, "host_load", lambda self: HostLoad(busy, 2))
-    grid, view = tmp_path / "grid.yaml", BeforeTrials()
-    grid.write_text(DIGITS)
-    options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False)
-    return run_grid(load_grid(grid), InlineExecutor(), view, options), view
+    view = BeforeTrials()
+    return run_trials(tmp_path, DIGITS, view=view), view
 
 
 def test_busy_machine_is_a_warning_before_trials(tmp_path, monkeypatch):

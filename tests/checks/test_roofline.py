@@ -1,8 +1,11 @@
 """What a roofline is made of: counts of the shipped models, and rates of this machine, under every framework."""
 
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from support.checks import cell
 from support.frameworks import call
 from support.sides import roofline_side
 
@@ -106,24 +109,10 @@ def test_peak_of_several_devices(monkeypatch, kind, devices, ranks, times):
     assert found == {"probes": {"product": times * 1e12}}
 
 
-def cell(**settings):
-    return {
-        "framework": "torch",
-        "engine": {"name": "torch", "version": 1, "framework_version": "2.13"},
-        "device": {"kind": "cpu", "model": "EPYC", "count": 2, "replicas": 1, "threads": 2},
-        "settings": {"batch_size": 128, "weight_decay": 0.0, "precision": "fp32", **settings},
-        "data": {"name": "digits", "digest": "d", "examples": {"train": 8, "val": 8}},
-        "workload": {"name": "digits_cnn", "version": 1},
-    }
-
-
-def key(tree):
-    return check_key("roofline", Cell.from_json(tree))
-
-
 def test_cells_with_equal_work_share_a_check():
-    assert key(cell()) == key(cell(batch_size=64, weight_decay=1e-3))
-    others = [cell(precision="bf16"), cell(channels_last=True), {**cell(), "framework": "tensorflow"}]
-    others += [{**cell(), "workload": {"name": "davidnet", "version": 1}}]
-    others += [{**cell(), "device": cell()["device"] | {"threads": 1}}]
-    assert len({key(other) for other in [cell(), *others]}) == 6
+    plain, key = cell(), partial(check_key, "roofline")
+    assert key(plain) == key(cell(batch_size=128, weight_decay=1e-3))
+    others = [cell(precision="bf16"), cell(channels_last=True), cell("tensorflow")]
+    others += [replace(plain, workload=CellWorkload("davidnet", 1))]
+    others += [replace(plain, device=replace(plain.device, threads=1))]
+    assert len({key(other) for other in [plain, *others]}) == 6

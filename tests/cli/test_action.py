@@ -7,6 +7,7 @@ import sys
 
 import yaml
 from support import ROOT
+from support.repositories import commit
 
 GRID = "name: mine\nworkload: train.py:train\nepochs: 3\naxes: {device: [cpu]}\n"
 TRAIN = """
@@ -45,13 +46,11 @@ def test_code_of_the_pull_request_has_no_token():
 def test_steps_compare_comment_and_set_the_status(tmp_path):
     says = "### raybench: Discard: 1 of 1 configuration: lower quality (train)."
     head = tmp_path / "head"
-    subprocess.run(["git", "init", "-q", head], check=True)
+    head.mkdir()
     (head / "grid.yaml").write_text(GRID)
     for values in ((0.02, 0.5), (0.01, 0.6)):
         (head / "train.py").write_text(TRAIN % values)
-        subprocess.run(["git", "-C", head, "add", "."], check=True)
-        user = "-c", "user.name=a", "-c", "user.email=a@b"
-        subprocess.run(["git", "-C", head, *user, "commit", "-qm", "change"], check=True)
+        commit(head)
     programs = {"raybench": RAYBENCH.format(python=sys.executable), "gh": GH, "pip": "#!/bin/bash\n"}
     for name, text in programs.items():
         (tmp_path / name).write_text(text)

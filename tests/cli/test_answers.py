@@ -1,11 +1,11 @@
 """What a buyer reads first: tables of epochs with a known truth through `raybench report FILE.csv`."""
 
-import csv
 import json
 import re
-from itertools import product
+from itertools import chain, product
 
 import pytest
+from support.tables import write_csv
 
 NOISE = (1.0, 1.004, 0.997, 1.002, 0.998)
 """Factors of the times of repeats."""
@@ -32,12 +32,7 @@ def report(raybench, tmp_path):
     """Writes rows into a CSV file and returns its report at 80 columns: text in one line, lines, and JSON."""
 
     def run(*configurations, options=()):
-        table = [row for each in configurations for row in each]
-        names = list(dict.fromkeys(name for row in table for name in row))
-        with (tmp_path / "runs.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows(table)
+        write_csv(tmp_path / "runs.csv", chain(*configurations))
         said = raybench("report", "runs.csv", *options)
         assert said.status == 0, said.err
         return " ".join(said.out.split()), said.lines, json.loads(raybench("report", "runs.csv", "--json", "-").out)

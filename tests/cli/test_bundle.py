@@ -1,7 +1,6 @@
 """A bundle that runs again: what an export holds, the imported grid by its name, and own runs against the export."""
 
 import re
-import subprocess
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.executors import DrawnTimes
+from support.repositories import commit
 
 from raybench.config import load_grid
 from raybench.core.options import GridOptions
@@ -32,11 +32,6 @@ def run(source, results, seconds, **options):
     return run_grid(requested_grid(source, chosen), times, None, chosen)
 
 
-def git(folder, *words):
-    own = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", "-C", str(folder), *own, *words], check=True, capture_output=True)
-
-
 @pytest.fixture
 def bundle(tmp_path, raybench, monkeypatch):
     """A bundle of a grid that ran in a repository with an edited file, and the commit."""
@@ -44,9 +39,7 @@ def bundle(tmp_path, raybench, monkeypatch):
     code.mkdir()
     (code / "train.py").write_text(TRAIN)
     (code / "grid.yaml").write_text(GRID)
-    git(code, "init", "-q")
-    git(code, "add", ".")
-    git(code, "commit", "-qm", "first")
+    head = commit(code)
     (code / "grid.yaml").write_text(GRID.replace("repeats: 3", "repeats: 4"))
     run(code / "grid.yaml", code / "results", 1.0, set=["axes.batch_size=[32, 128]"])
     path = tmp_path / "mine.zip"
@@ -55,7 +48,6 @@ def bundle(tmp_path, raybench, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    head = subprocess.run(["git", "-C", str(code), "rev-parse", "HEAD"], capture_output=True, text=True).stdout
     return path, here, head
 
 

@@ -3,13 +3,12 @@
 import csv
 import json
 import math
-from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 import pytest
+from support import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 LOSSY = (("a", 100, 3.0), ("b", 80, 3.0), ("c", 60, 3.5), ("d", 60, 4.0))
 CLAIMS = ROOT / "notebooks" / "published" / "claims"
 

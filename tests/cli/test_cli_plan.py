@@ -198,28 +198,6 @@ def test_many_cells_are_all_shown(raybench, tmp_path):
     assert said.lines[0] == "big on this machine: 800 trials, time not known yet"
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            "repeats: 1000000000\n",
-            "g.yaml:3:10: repeats: 1,000,000,000 trials are more than the maximum of 10,000; use fewer values or "
-            "repeats",
-        ),
-        (
-            f"axes:\n  batch_size: {[*range(1, 2001)]}\n  epochs: {[*range(1, 1001)]}\n"
-            "include: [{device: cpu, epochs: 2000}]\n",
-            "g.yaml:4:3: axes: 2,002,000 trials are more than the maximum of 10,000; use fewer values or repeats",
-        ),
-    ],
-)
-def test_too_large_grid_is_refused_at_once(raybench, tmp_path, change, message):
-    (tmp_path / "g.yaml").write_text(f"name: g\nworkload: digits_cnn\n{change}")
-    for verb in ("plan", "grid"):
-        refused = raybench(verb, "g.yaml")
-        assert (refused.status, refused.lines) == (2, [message])
-
-
 def test_contradictory_settings_are_warnings(raybench, grid, tmp_path):
     (tmp_path / "g.yaml").write_text(
         "name: g\nworkload: digits_cnn\nepochs: 2\nsteps_per_epoch: 2\nexamples: {train: 256, val: 64}\n"

@@ -21,12 +21,6 @@ def test_slower_version_does_not_pass(compare):
     assert "torch: 2.13.0+cpu → 2.14.0" in said.out
 
 
-def test_result_is_not_compared_with_itself(compare):
-    said = compare("before", "before")
-    assert said.status == 5 and "the same runs" in said.out and "busy" not in said.lines[0]
-    assert "Differences" not in said.out
-
-
 def test_request_that_cannot_be_read_is_said(compare, tmp_path):
     for file in (tmp_path / "before").glob("*/executions/*.json"):
         file.write_text(file.read_text().replace('"repeats": ', '"repeats": -'))

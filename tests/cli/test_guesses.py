@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from support.tables import write_csv
 
 from raybench import load
 from raybench.analysis.findings.finding import kinds
@@ -27,9 +28,7 @@ def table(tmp_path):
             for epoch in range(count):
                 row = {name: value[epoch] if isinstance(value, list) else value for name, value in run.items()}
                 rows.append({"trial": f"t{number}", "epoch": epoch + 1, **row})
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        lines = [",".join(str(row.get(name, "")) for name in names) for row in rows]
-        (tmp_path / name).write_text("\n".join([",".join(names), *lines]) + "\n")
+        write_csv(tmp_path / name, rows)
         return name
 
     return write

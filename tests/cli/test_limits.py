@@ -6,14 +6,12 @@ import random
 
 import pytest
 from support.executors import DrawnTimes
+from support.project import run_trials
 
 from raybench.cli.console import Terminal
 from raybench.cli.live import Display
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
 from raybench.errors import UsageError
 from raybench.monitoring.host import HostLoad
-from raybench.run import run_grid
 
 GRID = """
 name: drawn
@@ -29,14 +27,11 @@ devices: {mine: {kind: cpu, price_per_hour: 3600}}
 def drawn(tmp_path):
     """Runs a grid whose trials take 2 s and $2 each; returns the outcome, the trials and what was shown."""
     (tmp_path / "train.py").write_text("def train(trial, *, size: int):\n    raise AssertionError('drawn')\n")
-    (tmp_path / "grid.yaml").write_text(GRID)
 
     def run(changes=(), load=None, draw=lambda job: 1.0, at_once=1, **limits):
         out, executor = io.StringIO(), DrawnTimes(draw, at_once=at_once)
         executor.host_load = lambda: load
-        options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False, **limits)
-        spec = load_grid(tmp_path / "grid.yaml", changes)
-        outcome = run_grid(spec, executor, Display(Terminal(file=out, width=300)), options)
+        outcome = run_trials(tmp_path, GRID, executor, Display(Terminal(file=out, width=300)), set=changes, **limits)
         return outcome, executor.trials, out.getvalue()
 
     return run
@@ -99,8 +94,7 @@ def test_time_left_follows_a_machine_that_became_busy(tmp_path, drawn):
     lefts = []
     shown = display._line
     display._line = lambda text: (lefts.append(display.seconds_left()), shown(text))
-    options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False)
-    run_grid(load_grid(tmp_path / "grid.yaml", ["repeats=10"]), executor, display, options)
+    run_trials(tmp_path, GRID, executor, display, set=["repeats=10"])
     known = [left for left in lefts if left is not None]
     assert max(known) > 1.5 * known[0]
 

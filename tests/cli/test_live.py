@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import sys
-import time
 from io import StringIO
 from pathlib import Path
 
@@ -78,13 +77,6 @@ class Watched:
         before = len(self.lines())
         self.display.end()
         return [line.strip() for line in self.lines()[before:] if line.strip()]
-
-    def shows(self, words):
-        """Whether the words are drawn by the next turns of the display's own thread."""
-        deadline = time.perf_counter() + 60
-        while words not in self.page.getvalue() and time.perf_counter() < deadline:
-            time.sleep(0.05)
-        return words in self.page.getvalue()
 
 
 @pytest.fixture

@@ -6,14 +6,13 @@ import random
 
 import pytest
 from support.executors import DrawnTimes
+from support.outcomes import notes
+from support.project import run_trials
 
 from raybench.analysis.race import race_of
 from raybench.cli.console import Terminal
 from raybench.cli.live import Display
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
 from raybench.planning.plan import request_of
-from raybench.run import run_grid
 
 GRID = """
 name: drawn
@@ -30,26 +29,19 @@ def drawn(tmp_path):
     (tmp_path / "train.py").write_text("def train(trial, *, slower: int):\n    raise AssertionError('drawn')\n")
 
     def run(changes=(), stop_after=None, view=None, failing=None, cv=0.01, accuracies=None):
-        (tmp_path / "grid.yaml").write_text(GRID)
-
         def draw(job):
             slower = job.cell.params["slower"]
             noise = random.Random(f"{slower} {job.repeat}").gauss(0, cv)
             return None if slower == failing else math.exp(noise) * (1 + slower / 100)
 
-        options = GridOptions(results=tmp_path / "results", checks=False, tracking=None, report=False, keep_going=True)
         executor = DrawnTimes(draw, stop_after, accuracies)
-        return run_grid(load_grid(tmp_path / "grid.yaml", changes), executor, view, options), executor.trials
+        return run_trials(tmp_path, GRID, executor, view, set=changes, keep_going=True), executor.trials
 
     return run
 
 
 def completed(outcome):
     return [each.completed for each in outcome.report.answer.configurations]
-
-
-def notes(outcome):
-    return list(outcome.report.answer.status.repeats)
 
 
 def test_what_is_shown_to_be_slower_gets_no_more_repeats(drawn):

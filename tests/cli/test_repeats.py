@@ -7,12 +7,11 @@ import re
 
 import pytest
 from support.executors import DrawnTimes
+from support.outcomes import notes
+from support.project import run_trials
 
 from raybench.cli.console import Terminal
 from raybench.cli.live import Display
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
-from raybench.run import run_grid
 
 TRAIN = "def train(trial, *, speed: str):\n    raise AssertionError('times are drawn')\n"
 GRID = """
@@ -31,8 +30,6 @@ def drawn(tmp_path):
     (tmp_path / "train.py").write_text(TRAIN)
 
     def run(noise=NOISE, changes=(), stop_after=None, view=None, faster=0.0, rerun=False):
-        (tmp_path / "grid.yaml").write_text(GRID)
-
         def draw(job):
             name = job.cell.params["speed"]
             if noise.get(name) is None:
@@ -40,21 +37,14 @@ def drawn(tmp_path):
             log = random.Random(f"{name} {job.repeat}").gauss(0, noise[name])
             return math.exp(log - (faster if name != "reference" else 0.0))
 
-        options = GridOptions(
-            results=tmp_path / "results", checks=False, tracking=None, report=False, keep_going=True, rerun=rerun
-        )
-        executor = DrawnTimes(draw, stop_after=stop_after)
-        return run_grid(load_grid(tmp_path / "grid.yaml", changes), executor, view, options), executor.trials
+        executor = DrawnTimes(draw, stop_after)
+        return run_trials(tmp_path, GRID, executor, view, set=changes, keep_going=True, rerun=rerun), executor.trials
 
     return run
 
 
 def completed(outcome):
     return {each.axes["params.speed"]: each.completed for each in outcome.report.answer.configurations}
-
-
-def notes(outcome):
-    return list(outcome.report.answer.status.repeats)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support import ROOT
 
 EPOCHS = "device,repeat,epoch,train_s,val/loss\n" + "".join(
     f"{device},{repeat},{epoch},{seconds + repeat / 100},{1 / epoch + repeat / 50}\n"
@@ -22,7 +23,6 @@ STATES = "State,lr,_step,Runtime,val_loss\n" + "".join(
     )
 )
 
-ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "tests" / "sources" / "logs"
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support import ROOT
 
 import raybench as package
 from raybench.reporting import build
 from raybench.reporting.page import page
 
-ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = ROOT / "notebooks" / "published" / "claims"
 RESULTS = ("--results", str(ROOT / "notebooks" / "recorded"))
 

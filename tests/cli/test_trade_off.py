@@ -1,13 +1,14 @@
 """Time and price together, through `raybench report` of a table; numbers are recomputed from its rows by hand."""
 
-import csv
 import json
 import re
+from itertools import chain
 from math import exp, log
 from statistics import fmean
 
 import pytest
 from support import ROOT
+from support.tables import write_csv
 
 NOISE = (1.0, 1.004, 0.997)
 TARGET = {"target_metric": "val/accuracy", "target_at_least": 0.9}
@@ -35,11 +36,7 @@ def report(raybench, tmp_path):
     """Writes rows into a table; returns its report as one line of text, and as JSON."""
 
     def run(*configurations, options=()):
-        table = [row for each in configurations for row in each]
-        with (tmp_path / "runs.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in table for name in row)))
-            writer.writeheader()
-            writer.writerows(table)
+        write_csv(tmp_path / "runs.csv", chain(*configurations))
         shown = raybench("report", "runs.csv", *options)
         assert shown.status == 0, shown.err
         return " ".join(shown.out.split()), json.loads(raybench("report", "runs.csv", *options, "--json", "-").out)
@@ -181,21 +178,6 @@ def test_without_a_target_the_whole_run_counts(report):
     assert "$/month (40 trainings)" in text and f"{40 * 9 * 2.98:,.0f}"[:3] in text
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        ["--deadline", "soon"],
-        ["--spend-at-most", "much"],
-        ["--deadline", "0h"],
-        ["--spend-at-most", "0"],
-    ],
-)
-def test_wrong_limits_are_said(raybench, tmp_path, option):
-    (tmp_path / "runs.csv").write_text("device,epoch,train_s\na,1,2\n")
-    shown = raybench("report", "runs.csv", *option)
-    assert shown.status == 2 and f"{' '.join(option)}: use " in shown.err
-
-
 def test_memory_is_a_column_and_a_caution(report):
     """71 of 141 GiB are 50%; 77 of 80 GiB are above 95%."""
     gib = 2**30
@@ -239,21 +221,6 @@ def test_instances_are_paid_as_a_whole(report, tmp_path, count, options, per_hou
     assert data["configurations"][1]["price_per_hour"] == 0.8, "without rows with these terms"
 
 
-@pytest.mark.parametrize(
-    ("line", "options", "words"),
-    [
-        ("h100,8xh100,8,,25,2026-11-20,", [], "h100 has a price on line 3"),
-        ("t4,,many,,1,,", [], "'many' is not a number of devices"),
-        ("", ["--terms", "spott"], "did you mean spot?"),
-    ],
-)
-def test_wrong_prices_are_said(raybench, tmp_path, line, options, words):
-    (tmp_path / "runs.csv").write_text("device,epoch,train_s\na,1,2\n")
-    (tmp_path / "prices.csv").write_text(f"{PRICES}{line}\n")
-    shown = raybench("report", "runs.csv", "--prices", "prices.csv", *options)
-    assert shown.status == 2 and words in shown.err
-
-
 def test_the_best_of_each_device_is_the_first_table(report):
     seconds = {("a", 32): 4.0, ("a", 64): 2.0, ("b", 32): 1.0, ("b", 64): 1.001, ("c", 64): 5.0}
     table = [runs(device, hours, 1.0, batch_size=batch) for (device, batch), hours in seconds.items()]
@@ -294,15 +261,22 @@ def test_devices_over_several_workloads(report, options, weights):
     assert "Another order on bert: a is faster than b." in text
 
 
-@pytest.mark.parametrize("weights", ["berd=2", "bert", "bert=0"])
-def test_wrong_weights_are_said(raybench, tmp_path, weights):
-    table = [row for each in several_workloads() for row in each]
-    with (tmp_path / "runs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(table[0]))
-        writer.writeheader()
-        writer.writerows(table)
-    shown = raybench("report", "runs.csv", "--weights", weights)
-    assert shown.status == 2 and shown.err.startswith("weights: ")
+@pytest.mark.parametrize(
+    ("line", "options", "words"),
+    [
+        ("h100,8xh100,8,,25,2026-11-20,", [], "h100 has a price on line 3"),
+        ("t4,,many,,1,,", [], "'many' is not a number of devices"),
+        ("", ["--terms", "spott"], "did you mean spot?"),
+        *(("", ["--deadline", text], f"--deadline {text}: use ") for text in ("soon", "0h")),
+        *(("", ["--spend-at-most", text], f"--spend-at-most {text}: use ") for text in ("much", "0")),
+        *(("", ["--weights", text], "weights: ") for text in ("berd=2", "bert", "bert=0")),
+    ],
+)
+def test_wrong_prices_and_options_are_said(raybench, tmp_path, line, options, words):
+    write_csv(tmp_path / "runs.csv", chain(*several_workloads()))
+    (tmp_path / "prices.csv").write_text(f"{PRICES}{line}\n")
+    shown = raybench("report", "runs.csv", "--prices", "prices.csv", *options)
+    assert shown.status == 2 and words in shown.err
 
 
 PUBLISHED = ROOT / "notebooks" / "published"
@@ -322,26 +296,10 @@ gtx_1080_ti,0.25,vast.ai,2020-06-01
     ("name", "options", "first"),
     [
         # 2.53 h x $1.46 = $3.69; 9.63 h x $0.45 = $4.33; 79.4 h x $0.76 = $60.38
-        (
-            "dawnbench",
-            [],
-            f"{ONE} p100, first to 94% accuracy and cheapest: 152 min, reached in 1 of 1 run; $3.69",
-        ),
-        (
-            "dawnbench",
-            ["--deadline", "12h", "--spend-at-most", "4"],
-            "p100, the only one within 12 h and $4.00: 152",
-        ),
-        (
-            "dawnbench",
-            ["--where", "device=k80", "--where", "device=vcpu_16"],
-            f"{ONE} k80, first to 94%",
-        ),
-        (
-            "katnoria_cnn",
-            [],
-            f"{ONE} gtx_1080_ti (the reference), fastest of 3 and cheapest: 2.7x as fast as k80",
-        ),
+        ("dawnbench", [], f"{ONE} p100, first to 94% accuracy and cheapest: 152 min, reached in 1 of 1 run; $3.69"),
+        ("dawnbench", ["--deadline", "12h", "--spend-at-most", "4"], "p100, the only one within 12 h and $4.00: 152"),
+        ("dawnbench", ["--where", "device=k80", "--where", "device=vcpu_16"], f"{ONE} k80, first to 94%"),
+        ("katnoria_cnn", [], f"{ONE} gtx_1080_ti (the reference), fastest of 3 and cheapest: 2.7x as fast as k80"),
         # 8.33 ms x $1.46/h = $3.38 and 4.26 ms x $4.50/h = $5.32 for a million images
         ("resunet", [], "Undecided on resunet_v1: p100, batch 128, cheapest of 5: $3.38"),
         ("tpu_tutorial", [], f"{ONE} tpu (the reference), fastest and cheapest: 19x as fast as t4"),

@@ -1,7 +1,6 @@
 """`raybench ui`: the real server on the right store, and nothing secret where others can read it."""
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,16 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.processes import LOOPBACK, listening
-from support.tracked import eventually
+from support.processes import LOOPBACK, eventually, listening
+
+from raybench.core.ports import free_port
 
 SECRET = "s3cret-w0rd"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextmanager

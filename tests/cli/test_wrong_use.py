@@ -49,28 +49,13 @@ ARGUMENTS = {
     "an unknown verb": (["gird", "g.yaml"], "Error: No such command 'gird'; did you mean grid?"),
     "an unknown option": (["plan", "g.yaml", "--repeat", "3"], "--repeat"),
     "--set without a value": (["grid", "g.yaml", "--set", "epochs"], "--set epochs: use name=value"),
-    "--set of an unknown key": (
-        ["plan", "g.yaml", "--set", "epochss=3"],
-        "--set epochss=…: epochss: unknown setting; did",
-    ),
-    "--set below a number": (
-        ["grid", "g.yaml", "--set", "name.first=3"],
-        "name.first: name is not a map",
-    ),
     "--set of a wrong type": (["grid", "g.yaml", "--set", "axes.batch_size=[a]"], "--set axes.batch_size=…: "),
     "--where without a value": (["grid", "g.yaml", "--where", "device"], "--where device: use AXIS=VALUE"),
     "--where of an unknown axis": (
         ["grid", "g.yaml", "--where", "devices=cpu"],
         "--where devices=cpu: wrong has no axis devices; did you mean device?",
     ),
-    "--where of a value it has not": (
-        ["plan", "g.yaml", "--where", "batch_size=65"],
-        "--where batch_size=65: wrong has no batch_size 65; use one of 32, 64",
-    ),
-    "--until with a budget": (
-        ["plan", "g.yaml", "--set", "budget.time=5s", "--until", "5%"],
-        "--until: `until` is for",
-    ),
+    "--until with a budget": (["plan", "g.yaml", "--set", "budget.time=5s", "--until", "5%"], "--until: `until` is"),
     "--retry of no status": (["grid", "g.yaml", "--retry", "fail"], "Error: Invalid value for '--retry': 'fail'"),
     "--repeats 0": (["grid", "g.yaml", "--repeats", "0"], "Error: Invalid value for '--repeats': 0"),
     "results in a file": (["grid", "g.yaml", "--results", "g.yaml"], "Error: Invalid value for '--results'"),
@@ -94,15 +79,6 @@ def test_a_wrong_command_line(raybench, tmp_path, arguments, says):
     assert len(message) == 1, said.err
     assert says in message[0]
     assert [path.name for path in tmp_path.iterdir()] == ["g.yaml"], "nothing was begun"
-
-
-def test_every_cell_excluded(raybench, tmp_path):
-    (tmp_path / "g.yaml").write_text(GOOD + "exclude: [{device: [cpu, tpu]}]\n")
-    said = raybench("plan", "g.yaml")
-    assert (said.status, said.lines) == (
-        2,
-        ["wrong has no configuration left; change --where or exclude, which remove all of them"],
-    )
 
 
 def test_data_that_is_missing_and_cannot_be_had(raybench, tmp_path, monkeypatch):

@@ -87,11 +87,7 @@ VALUES = [
     ("axes:\n  epochs: 3", 4, "3 is not allowed; use a list, such as [3]"),
     ("axes:\n  device: cpu", 4, "use a list of devices, such as [cpu], or the word available"),
     ("axes:\n  batch_size: [64,\n   0]", 5, "axes.batch_size[1]: 0 is not allowed"),
-    (
-        "description: [a, null, {b: 'two words'}]",
-        3,
-        "[a, null, {b: two words}] is not allowed; it should be a valid",
-    ),
+    ("description: [a, null, {b: 'two words'}]", 3, "[a, null, {b: two words}] is not allowed; it should be a valid"),
     ("tracking_uri: [http://me:secret@host]", 3, "the list [http://…@host] is not allowed"),
 ]
 CONTRADICTIONS = [
@@ -124,17 +120,19 @@ CONTRADICTIONS = [
     ("devices: {gpu: {kind: cuda}}\naxes: {device: available}", 3, "no configuration runs on these devices"),
     ("target: {metric: val/f1, at_least: 0}", 3, "digits_cnn has no metric 'val/f1'; use one of val/accuracy, val/lo"),
     ("target: {metric: test/accuracy, at_least: 0}", 3, "did you mean val/accuracy?"),
-    ("repeats: 20000", 3, "20,000 trials are more than the maximum of 10,000"),
+    ("repeats: 1000000000", 3, "1,000,000,000 trials are more than the maximum of 10,000; use fewer values or repe"),
     ("axes: {batch_size: [1, 2]}\nrepeats: 6000", 3, "12,000 trials are more than"),
+    pytest.param(
+        f"axes:\n  batch_size: {[*range(1, 2001)]}\n  epochs: {[*range(1, 1001)]}\n"
+        "include: [{device: cpu, epochs: 2000}]",
+        *(4, "2,002,000 trials are more than"),
+        id="millions of trials",
+    ),
 ]
 YAML = [
     ("axes:\n\tdevice: [cpu]", 4, "a tab is not allowed here; use spaces"),
     ("epochs:\t3", 3, "a tab is not allowed here"),
-    (
-        "epochs: [1\nseed: 1",
-        3,
-        "expected ',' or ']', but got ':' in line 4; check indentation",
-    ),
+    ("epochs: [1\nseed: 1", 3, "expected ',' or ']', but got ':' in line 4; check indentation"),
     ("target: {metric: a b c: d}", 3, "while parsing a flow mapping, expected ',' or '}'"),
     ("description: 'abc\nseed: 1", 3, "while scanning a quoted scalar, found unexpected end"),
     ("epochs: a: b", 3, "mapping values are not allowed here"),

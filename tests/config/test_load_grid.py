@@ -1,18 +1,14 @@
 """Values of valid grid files."""
 
-from pathlib import Path
-
 import jsonschema
 import pytest
 from pydantic import ValidationError
+from support import ROOT
 
 from raybench.config import DeviceProfile, GridSpec, Settings, load_grid
-from raybench.config.prices import Price
 from raybench.config.yaml_document import read_yaml
-from raybench.core.cell import CellDevice
 from raybench.core.settings import SETTINGS
 
-ROOT = Path(__file__).parents[2]
 GRIDS = [*sorted((ROOT / "grids").glob("*.yaml")), *sorted((ROOT / "examples").glob("*/grid.yaml"))]
 HEAD = "name: x\nworkload: digits_cnn\n"
 EXAMPLE = """\
@@ -149,8 +145,3 @@ def test_changes_make_missing_maps(load, tmp_path):
     (tmp_path / "my.py").write_text("def train(trial, *, hidden, start=0): hidden, start\n")
     spec = load("name: x\nworkload: my.py:train\n", "params.start=1", "axes.params.hidden=[1,2]")
     assert (spec.params, spec.axes) == ({"start": 1}, {"params.hidden": [1, 2]})
-
-
-@pytest.mark.parametrize(("kind", "times"), [("cuda", 4), ("tpu", 4), ("cpu", 1), ("xla_cpu", 1)])
-def test_price_is_of_one_accelerator_or_the_machine(kind, times):
-    assert Price(2.0, "").of_all(CellDevice(kind=kind, count=4)).per_hour == 2.0 * times

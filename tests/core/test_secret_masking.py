@@ -1,12 +1,9 @@
 """Users, passwords and queries of URIs are in no stored text."""
 
 import pytest
+from support.project import run_trials
 
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
 from raybench.core.secret_masking import mask, masked
-from raybench.execution.inline import InlineExecutor
-from raybench.run import run_grid
 
 GRID = """name: g  # see https://me:hunter1@example.org/
 description: see https://me:hunter2@example.org/
@@ -61,11 +58,9 @@ def test_command_line_with_a_credential():
 @pytest.mark.slow
 @pytest.mark.mlflow
 def test_no_results_file_has_a_secret(tmp_path, mlflow_results):
-    (tmp_path / "grid.yaml").write_text(GRID)
     (tmp_path / "script.py").write_text(SCRIPT)
     store = f"sqlite:///{mlflow_results}/mlflow.db"
-    options = GridOptions(results=mlflow_results, tracking=store, checks=False)
-    outcome = run_grid(load_grid(tmp_path / "grid.yaml"), InlineExecutor(), options=options)
+    outcome = run_trials(tmp_path, GRID, results=mlflow_results, tracking=store, report=True)
     assert {run.status for run in outcome.latest.values()} == {"completed"}
     files = [path for path in mlflow_results.rglob("*") if path.is_file()]
     assert [path for path in files if b"hunter" in path.read_bytes()] == []

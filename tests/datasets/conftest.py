@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import tarfile
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from support.small_data import FILES, Member, Server, sha256, small
+from support import small_data
+from support.small_data import FILES, Member, Server, serving, sha256, small
 
 from raybench.datasets.dataset import DataSet, Download
 
@@ -24,40 +23,13 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            site.asked.append(self.path)
-            if site.hold:
-                site.hold.wait(30)
-            content = site.content.get(self.path)
-            if content is None:
-                self.send_error(404)
-                return
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content[: site.cut])
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        site = Server(f"http://127.0.0.1:{http.server_port}")
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-        thread.start()
+    with serving() as site:
         yield site
-        http.shutdown()
-        thread.join()
 
 
 @pytest.fixture
 def loose(server: Server) -> DataSet:
-    """A data set whose files are downloaded one by one."""
-    server.content = {f"/{path}": content for path, content in FILES.items()}
-    sources = [
-        Download(f"{server.url}/{path}", len(content), sha256(content), (path,)) for path, content in FILES.items()
-    ]
-    return small(*sources)
+    return small_data.loose(server)
 
 
 @pytest.fixture

@@ -33,22 +33,11 @@ def mac(monkeypatch):
     monkeypatch.setattr(mps, "total_memory", lambda: 48 * GIB)
 
 
-class Queue:
-    """Torch's interface to the GPU's memory."""
-
-    held = 0
-
-    def driver_allocated_memory(self):
-        return self.held
-
-
 @pytest.fixture
-def queue(monkeypatch):
-    """A torch that sees the GPU."""
-    queue = Queue()
-    monkeypatch.setattr(torch.mps, "driver_allocated_memory", queue.driver_allocated_memory)
+def gpu(monkeypatch):
+    """A torch that sees the GPU, of which it holds 7 GiB."""
+    monkeypatch.setattr(torch.mps, "driver_allocated_memory", lambda: 7 * GIB)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    return queue
 
 
 @pytest.fixture
@@ -68,7 +57,7 @@ def test_only_macs_with_apple_silicon_have_it(mac, monkeypatch, system, machine,
     assert mps.probe() == found
 
 
-def test_opening(queue, device, monkeypatch):
+def test_opening(gpu, device, monkeypatch):
     device.open("fp32")
     assert torch.get_num_threads() == device.threads() == 1
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
@@ -76,8 +65,7 @@ def test_opening(queue, device, monkeypatch):
         device.open("fp32")
 
 
-def test_memory_and_hardware(mac, queue, device):
-    queue.held = 7 * GIB
+def test_memory_and_hardware(mac, gpu, device):
     assert device.peak_memory() == 7 * GIB
     assert device.describe() == MAC
     assert device.is_oom(RuntimeError("MPS backend out of memory (MPS allocated: 30.00 GB). Tried to allocate 8.00 GB"))

@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import psutil
 import pytest
 from support.jobs import make_job
+from support.processes import eventually
 
 from raybench.devices.power_limit import PowerLimitError, power_limit_problem, power_limited
 
@@ -68,18 +68,10 @@ def test_limits_are_restored_if_the_supervisor_is_killed(gpus):
     program = "import time; from raybench.devices.power_limit import power_limited as limited\n"
     program += "with limited(200, ['0']): time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ})
-    for _ in range(300):
-        if limits()[0] == 200_000:
-            break
-        time.sleep(0.1)
-    assert limits()[0] == 200_000
+    eventually(lambda: limits()[0] == 200_000)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    for _ in range(300):
-        if limits()[0] == 400_000:
-            break
-        time.sleep(0.1)
-    assert limits() == [400_000, 350_000]
+    eventually(lambda: limits() == [400_000, 350_000])
 
 
 def test_limits_are_restored_if_the_process_that_set_them_is_killed(gpus):

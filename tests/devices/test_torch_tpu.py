@@ -1,6 +1,7 @@
 """TorchTPU's adapter, on a made-up module of its interface and, if its environment is built, on the real one."""
 
 import os
+import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -12,25 +13,6 @@ from raybench.devices import Assignment, open_device, torch_tpu, tpu
 SET = ("TPU_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_PROCESS_BOUNDS", *tpu.PEERS)
 
 
-class Queue:
-    """Work that a made-up chip does only when a value of it is read."""
-
-    def __init__(self):
-        self.pending, self.copied, self.precision = [], 0, "medium"
-
-    def add_(self, value):
-        self.pending.append(value)
-        return self
-
-    def cpu(self):
-        self.copied += 1
-        self.pending.clear()
-
-    def zeros(self, *size, device):
-        assert device == "tpu"
-        return self
-
-
 @pytest.fixture
 def clean(monkeypatch):
     for name in (*SET, torch_tpu.LEGACY, torch_tpu.AUTOLOAD):
@@ -40,16 +22,14 @@ def clean(monkeypatch):
 
 @pytest.fixture
 def chip(clean, monkeypatch):
-    """torch_tpu and a chip, as torch shows them."""
-    queue = Queue()
-    monkeypatch.setitem(__import__("sys").modules, "torch_tpu", ModuleType("torch_tpu"))
-    accelerator = torch.accelerator
-    monkeypatch.setattr(accelerator, "current_accelerator", lambda: SimpleNamespace(type="tpu"))
-    monkeypatch.setattr(accelerator, "synchronize", lambda: None)  # it waits for copies to the host alone
-    monkeypatch.setattr(accelerator, "max_memory_allocated", lambda: 7 << 30)
-    monkeypatch.setattr(torch, "zeros", queue.zeros)
-    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda value: setattr(queue, "precision", value))
-    return queue
+    """torch_tpu and a chip, as torch shows them; its precision of products."""
+    chip = SimpleNamespace(precision="medium")
+    monkeypatch.setitem(sys.modules, "torch_tpu", ModuleType("torch_tpu"))
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: SimpleNamespace(type="tpu"))
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda: None)
+    monkeypatch.setattr(torch, "zeros", lambda *size, device: torch.ones(size))
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda value: setattr(chip, "precision", value))
+    return chip
 
 
 def opened(chips=("2",), precision="fp32"):

@@ -5,15 +5,7 @@ import os
 import pytest
 from support.frameworks import call
 
-from raybench.devices import (
-    KINDS,
-    Assignment,
-    Hardware,
-    frameworks,
-    hosted,
-    open_device,
-    tpu,
-)
+from raybench.devices import KINDS, Assignment, Hardware, frameworks, hosted, open_device, tpu
 from raybench.devices.host import model_name
 from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, devices_and_replicas

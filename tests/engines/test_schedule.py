@@ -1,32 +1,33 @@
+"""Schedules of the learning rate, those of the shipped workloads as they were published."""
+
 import math
 
 import pytest
 
+from raybench import workloads
 from raybench.engines.learning_rate import schedule
 
-DAVIDNET = {"name": "piecewise_linear", "points": [[0.0, 0.0], [5.0, 1.0], [24.0, 0.0]], "stretch": True}
+DAVIDNET, MNIST = (workloads.get(name).defaults for name in ("davidnet", "mnist_cnn"))
 
 
-def test_davidnets_schedule():
-    factor = schedule(DAVIDNET, 97, 97 * 24)
-    assert factor(0) == pytest.approx(1 / (97 * 5))
-    assert factor(97 * 5 - 1) == pytest.approx(1.0)
-    assert factor(97 * 24 - 1) == pytest.approx(0.0)
-    assert factor(97 * 14 + 48) == pytest.approx((24 - (97 * 14 + 49) / 97) / 19)
+def test_davidnets_learning_rate_as_published():
+    factor = schedule(DAVIDNET["schedule"], 97, 97 * DAVIDNET["epochs"])
+    rates = [DAVIDNET["learning_rate"] * factor(step) for step in (0, 97 * 5 - 1, 97 * 14 + 48, 97 * 24 - 1)]
+    assert rates == pytest.approx([0.4 / (97 * 5), 0.4, 0.4 * (24 - (97 * 14 + 49) / 97) / 19, 0.0])
 
 
 def test_stretch_keeps_the_shape_for_another_length():
-    factor = schedule(DAVIDNET, 10, 480)
+    factor = schedule(DAVIDNET["schedule"], 10, 480)
     assert factor(10 * 10 - 1) == pytest.approx(1.0)
-    unstretched = schedule({**DAVIDNET, "stretch": False}, 10, 480)
+    unstretched = schedule({**DAVIDNET["schedule"], "stretch": False}, 10, 480)
     assert unstretched(10 * 5 - 1) == pytest.approx(1.0)
     assert unstretched(10 * 30) == 0.0
 
 
-def test_mnist_decays_from_its_first_step():
-    factor = schedule({"name": "exponential", "decay_steps": 2000.0, "floor": 0.01}, 234, 234 * 24)
-    assert 1e-2 * factor(0) == pytest.approx(1e-4 + 1e-2)
-    assert 1e-2 * factor(2000) == pytest.approx(1e-4 + 1e-2 * math.exp(-1))
+def test_mnists_learning_rate_as_published():
+    factor = schedule(MNIST["schedule"], 234, 234 * MNIST["epochs"])
+    for step in (0, 1, 2000, 5615):
+        assert MNIST["learning_rate"] * factor(step) == pytest.approx(1e-4 + 1e-2 * math.exp(-step / 2000), rel=1e-12)
 
 
 def test_constant():

@@ -27,14 +27,22 @@ class Made:
         self.waits += 1
 
 
-def went(device, took, first=True, gap=0, counts=None):
-    """A pass of steps that took so many ms, with a pause between them: the steps and the ledger."""
-    ledger, steps = Ledger(clock=device), StepTimer(device, first)
+def went(device, took, first=True, gap=0, counts=None, graphs=None, compiling=(), **settling):
+    """A pass of steps that took so many ms, with a pause between them: the steps and the ledger.
+
+    Args:
+        graphs: how many were compiled before; one more is in each of the steps `compiling`, by their places.
+    """
+    count = [graphs]
+    counting = {} if graphs is None else {"compiled": lambda: count[0]}
+    ledger, steps = Ledger(clock=device), StepTimer(device, first, **counting, **settling)
     ledger.begin_epoch()
     with ledger.section("train"):
         for number, ms in enumerate(took):
             steps.begin(steps=counts[number] if counts else 1)
             device.now += int(ms * 1e6)
+            if number in compiling:
+                count[0] += 1
             steps.end(wait=True)
             device.now += int(gap * 1e6)
     steps.charge(ledger, "train")
@@ -80,16 +88,7 @@ def test_device_with_unusable_events():
 
 
 def test_later_compiled_step_is_compilation():
-    device, graphs = Made(), [7]
-    ledger, steps = Ledger(clock=device), StepTimer(device, first=True, compiled=lambda: graphs[0])
-    ledger.begin_epoch()
-    with ledger.section("train"):
-        for number, ms in enumerate([500, 10, 10, 300, 10]):
-            steps.begin()
-            device.now += ms * 10**6
-            graphs[0] += number in (0, 3)
-            steps.end()
-    steps.charge(ledger, "train")
+    steps, ledger = went(Made(), [500, 10, 10, 300, 10], graphs=7, compiling=(0, 3))
     assert ledger.epoch() == {"compile": 0.78, "train": 0.05, "input_wait": 0.0, "evaluate": 0.0}
     assert (steps.blocks(), steps.compilations) == ([0.01, 0.01, 0.01], 2)
 
@@ -115,16 +114,8 @@ def test_compiler_clock_without_other_steps(took, compile_s):
 
 
 def test_capture_of_cuda_graphs_is_compilation():
-    device, graphs = Made(synchronous=False, own_clock=True), [0]
-    ledger = Ledger(clock=device)
-    steps = StepTimer(device, first=True, compiled=lambda: graphs[0], settling=SETTLING)
-    ledger.begin_epoch()
-    with ledger.section("train"):
-        for number, ms in enumerate([500, 60, 10, 10, 12]):  # warm-up, recording, replays
-            steps.begin()
-            device.now += ms * 10**6
-            graphs[0] += number == 0
-            steps.end(wait=True)
-    steps.charge(ledger, "train")
+    device = Made(synchronous=False, own_clock=True)
+    took = [500, 60, 10, 10, 12]  # warm-up, recording, replays
+    steps, ledger = went(device, took, graphs=0, compiling=(0,), settling=SETTLING)
     assert ledger.epoch()["compile"] == pytest.approx(0.5 + 0.06 - 2 * 0.011)
     assert (steps.blocks(), steps.compilations) == ([0.01, 0.012], 1)

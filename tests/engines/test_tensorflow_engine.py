@@ -5,6 +5,7 @@ import pytest
 import torch
 from support.declared import part
 from support.frameworks import call, remember
+from support.small_training import MEAN, STD
 
 from raybench.devices import Assignment, open_device
 from raybench.engines.batch_order import Augmentation, BatchSampler
@@ -13,7 +14,6 @@ from raybench.engines.torch.images import AugmentationDraws, ImageAugmenter, ste
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
-MEAN, STD = (120.0, 125.0, 130.0), (60.0, 61.0, 62.0)
 STEPS = 6
 
 

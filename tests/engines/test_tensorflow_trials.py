@@ -3,31 +3,16 @@
 from importlib import metadata
 
 import pytest
-from support import SUPPORT
-from support.cells import make_cell
+from support import SUPPORT, jobs
 
-from raybench.core.job import Job
-from raybench.core.settings import DEFAULTS
-from raybench.devices.host import model_name, usable_cores
-from raybench.workloads import read_workload
+from raybench.devices.host import usable_cores
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
-HERE = SUPPORT / "sides"
 
-
-def make_job(folder, attribute="fine", **settings):
-    info = read_workload(f"keras_workloads.py:{attribute}", HERE)
-    cores = usable_cores()
-    there = {"kind": "cpu", "model": model_name(), "count": len(cores), "replicas": 1, "threads": len(cores)}
-    cell = make_cell(
-        workload=info.identity(),
-        data={"name": info.name, "digest": None, "examples": {"train": 512, "val": None}},
-        device=there,
-        engine={"name": "tensorflow", "framework_version": metadata.version("tensorflow")[:4]},
-        resolved=DEFAULTS | {"framework": "tensorflow", "epochs": 3, "batch_size": 64, **settings},
-    )
-    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores)
+def make_job(folder, attribute="fine", **more):
+    more = {"framework": "tensorflow", "epochs": 3, "batch_size": 64, **more}
+    return jobs.make_job(folder, attribute, "keras_workloads.py", root=SUPPORT / "sides", **more)
 
 
 def epochs_of(events):

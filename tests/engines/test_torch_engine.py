@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 from support.declared import part
-from support.small_training import pictures
-from support.torch_training import WORKLOAD, network, training
+from support.small_training import pictures, torch_network
+from support.torch_training import WORKLOAD, training
 
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
@@ -33,7 +33,7 @@ def normalized(inputs):
 def test_epoch_equals_a_plain_loop():
     train, val = pictures(), pictures(70, seed=1)
     torch.manual_seed(3)
-    model = network()
+    model = torch_network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3)
     order = BatchSampler(len(train), 32, None, (8, 8), Augmentation(), seed=3)
     found = training().epochs()
@@ -115,7 +115,7 @@ def test_first_evaluation_is_compilation(where):
     class Slow(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.inner, self.first = network(), True
+            self.inner, self.first = torch_network(), True
 
         def forward(self, inputs):
             if self.first and not self.training:
@@ -220,6 +220,6 @@ def test_loss_of_the_whole_batch_is_refused(name):
         "loss": lambda outputs, targets: outputs.mean(),
         "metrics": lambda outputs, targets: {"metrics": outputs.mean()},
     }
-    workload = Workload(model=network, dataset="digits", name="whole", **{name: wrong[name]})
+    workload = Workload(model=torch_network, dataset="digits", name="whole", **{name: wrong[name]})
     with pytest.raises(ValueError, match=rf"{name} has the shape \[\]: return one number an example, \[32\]"):
         training(workload).epochs()

@@ -1,11 +1,8 @@
 """Whole trials on kind xla_cpu: a fork template of the other interpreter, and what its events say."""
 
 import pytest
-from support.cells import make_cell
+from support.jobs import job_of
 
-from raybench.core.job import Job
-from raybench.core.settings import DEFAULTS
-from raybench.devices.host import model_name, usable_cores
 from raybench.workloads import read_workload
 
 pytestmark = [pytest.mark.slow, pytest.mark.xla]
@@ -38,19 +35,9 @@ def template(fork_server):
     return fork_server("torch_xla")
 
 
-def run(template, folder, reference, replicas=1, devices=None, params=None, **settings):
-    info = read_workload(reference, folder)
-    cores = usable_cores()
-    device = {"kind": "xla_cpu", "model": model_name(), "count": len(cores), "replicas": replicas, "threads": 1}
-    cell = make_cell(
-        workload=info.identity(),
-        data={"name": info.dataset or info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device=device | ({"devices": devices} if devices else {}),
-        engine={"name": "torch_xla", "framework_version": "2.9"},
-        resolved={**DEFAULTS, "framework": "torch_xla", "epochs": 3, "batch_size": 32, **settings},
-        **({"params": params} if params else {}),
-    )
-    job = Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), cores, timeout=300)
+def run(template, folder, reference, device=None, **more):
+    more = {"framework": "torch_xla", "threads": 1, "epochs": 3, "batch_size": 32, "timeout": 300.0, **more}
+    job = job_of(read_workload(reference, folder), folder, device=device, **more)
     return [event for event in template.run(job) if event["event"] != "trial_audited"]
 
 
@@ -90,7 +77,7 @@ def train(trial, *, spreads: bool):
 @pytest.mark.parametrize(("spreads", "status"), [(True, "completed"), (False, "failed")])
 def test_function_leaves_no_device_idle(template, tmp_path, spreads, status):
     (tmp_path / "mine.py").write_text(FUNCTION)
-    ended = run(template, tmp_path, "mine.py:train", devices=2, params={"spreads": spreads})[-1]
+    ended = run(template, tmp_path, "mine.py:train", device={"devices": 2}, params={"spreads": spreads})[-1]
     assert (ended["status"], "used one device" in str(ended["error"])) == (status, not spreads), ended["error"]
 
 

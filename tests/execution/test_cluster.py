@@ -6,9 +6,10 @@ import sys
 import time
 
 import pytest
+from support.grid_files import events_of
 from support.two_nodes import TwoNodes, missing
 
-from raybench.results.folder import ATTEMPTS, event_files, read_events
+from raybench.results.folder import ATTEMPTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.cluster]
 
@@ -144,8 +145,7 @@ class Grid:
         return (self.folder / "words.txt").read_text()
 
     def events(self, *kinds):
-        found = [event for path in event_files(self.results, ATTEMPTS) for event in read_events(path, [])]
-        return sorted((event for event in found if event["event"] in kinds), key=lambda event: event["t"])
+        return [event for event in events_of(self.results) if event["event"] in kinds]
 
     def wait_for(self, what):
         deadline = time.monotonic() + 240

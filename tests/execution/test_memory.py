@@ -17,11 +17,6 @@ FEW = {"batch_size": 250, "epochs": 2}
 
 
 @pytest.fixture
-def template(fork_server):
-    return fork_server("torch")
-
-
-@pytest.fixture
 def run(template, tmp_path):
     """Runs a workload of hungry.py under a limit, and returns its events."""
 

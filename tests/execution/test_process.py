@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, TESTS, WORKLOADS
 from support.jobs import make_job
-from support.processes import alive, all_gone
+from support.processes import alive, all_gone, eventually
 
 from raybench.core.events import ERROR, OUTPUT, events_file
 from raybench.results.folder import read_events
@@ -23,18 +22,6 @@ from raybench.trial.exit_status import classify_exit
 HERE = WORKLOADS
 HANGS_FOR = 5
 """Seconds until a trial that hangs is ended: long enough to begin training on a busy machine."""
-
-
-def wait_for(what, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-@pytest.fixture
-def template(fork_server):
-    return fork_server("torch")
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +223,7 @@ def test_nothing_outlives_a_killed_parent(tmp_path, killed):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as supervisor:
         template, trial = map(int, supervisor.stdout.readline().split()[:2])
         output = tmp_path / "attempt" / OUTPUT
-        wait_for(lambda: output.exists() and output.read_text().endswith("\n"))
+        eventually(lambda: output.exists() and output.read_text().endswith("\n"))
         child = int(output.read_text().split()[1])
         os.kill(supervisor.pid if killed == "supervisor" else template, signal.SIGKILL)
         try:
@@ -244,7 +231,7 @@ def test_nothing_outlives_a_killed_parent(tmp_path, killed):
             if killed == "supervisor":
                 assert all_gone([child])
                 kept = "raybench-torchinductor"  # torch's cache, which is for the next trial
-                wait_for(lambda: all(path.name.startswith(kept) for path in (tmp_path / "tmp").iterdir()))
+                eventually(lambda: all(path.name.startswith(kept) for path in (tmp_path / "tmp").iterdir()))
             else:
                 assert "lost" in (line.split()[-1] for line in supervisor.stdout)  # the child keeps it open
         finally:
@@ -261,37 +248,38 @@ def test_driver_that_ends_while_ray_is_loaded(tmp_path):
     how = {"pass_fds": [there.fileno()], "cwd": tmp_path, "env": environ, "start_new_session": True}
     with subprocess.Popen(command, **how) as process:
         there.close()
-        wait_for((tmp_path / "loads").exists)
+        eventually((tmp_path / "loads").exists)
         here.close()
         assert process.wait(20) == 0
 
 
-def test_classification_of_deaths(tmp_path):
-    job = make_job(tmp_path, "fine")
-    limited = replace(job, memory_limit=1 << 30)
-    abort = "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc"
-    threads = "libgomp: Thread creation failed: Resource temporarily unavailable"
-    ends = {
-        "killed for memory": classify_exit(-signal.SIGKILL, job, True, 5, "")[0],
-        "killed": classify_exit(-signal.SIGKILL, limited, False, 5, abort)[0],
-        "gone": classify_exit(None, job, False, None, "")[0],
-        "aborted for memory": classify_exit(-signal.SIGABRT, job, False, 5, abort)[0],
-        "aborted": classify_exit(-signal.SIGABRT, limited, False, 5, "assertion failed")[0],
-        "no memory for threads": classify_exit(1, limited, False, 5, threads)[0],
-        "too many threads": classify_exit(1, job, False, 5, threads)[0],
-    }
-    assert ends == {
-        "killed for memory": "oom",
-        "killed": "lost",
-        "gone": "lost",
-        "aborted for memory": "oom",
-        "aborted": "failed",
-        "no memory for threads": "oom",
-        "too many threads": "failed",
-    }
-    assert classify_exit(-signal.SIGABRT, limited, False, 7, abort)[1] == {
+GIB = 1 << 30
+ABORT = "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc"
+THREADS = "libgomp: Thread creation failed: Resource temporarily unavailable"
+
+
+@pytest.mark.parametrize(
+    ("status", "memory_limit", "by_kernel", "output", "kind"),
+    [
+        (-signal.SIGKILL, 0, True, "", "oom"),
+        (-signal.SIGKILL, GIB, False, ABORT, "lost"),
+        (None, 0, False, "", "lost"),
+        (-signal.SIGABRT, 0, False, ABORT, "oom"),
+        (-signal.SIGABRT, GIB, False, "assertion failed", "failed"),
+        (1, GIB, False, THREADS, "oom"),
+        (1, 0, False, THREADS, "failed"),
+    ],
+)
+def test_classification_of_deaths(tmp_path, status, memory_limit, by_kernel, output, kind):
+    job = make_job(tmp_path, "fine", memory_limit=memory_limit)
+    assert classify_exit(status, job, by_kernel, 5, output)[0] == kind
+
+
+def test_a_death_without_memory_has_its_numbers(tmp_path):
+    job = make_job(tmp_path, "fine", memory_limit=GIB)
+    assert classify_exit(-signal.SIGABRT, job, False, 7, ABORT)[1] == {
         "type": "OutOfMemory",
         "message": "the process was ended by SIGABRT when memory ran out",
         "peak_bytes": 7,
-        "limit_bytes": 1 << 30,
+        "limit_bytes": GIB,
     }

@@ -20,16 +20,14 @@ import pytest
 from ray import tune
 from ray.exceptions import RayActorError
 from support import ROOT
+from support.grid_files import events_of
 from support.outcomes import RecordingListener
 from support.processes import LOOPBACK, all_gone, listening
+from support.project import run_trials
 
 import raybench
-from raybench.config import load_grid
 from raybench.core.ledger import training_s
-from raybench.core.options import GridOptions
 from raybench.execution.tune_grid import PlanSearcher, innermost
-from raybench.results.folder import ATTEMPTS, event_files, read_events
-from raybench.run import run_grid
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 
@@ -107,10 +105,8 @@ def outcome(tmp_path_factory, ray_executor):
     folder = tmp_path_factory.mktemp("ray")
     ray_executor.callbacks = [Results(folder / "seen.jsonl")]
     (folder / "mine.py").write_text(TRAIN)
-    (folder / "grid.yaml").write_text(GRID)
     watch = RecordingListener()
-    options = GridOptions(results=folder / "results", checks=False, tracking=None, report=False)
-    yield run_grid(load_grid(folder / "grid.yaml"), ray_executor, watch, options), watch
+    yield run_trials(folder, GRID, ray_executor, watch), watch
     ray_executor.callbacks = ()
 
 
@@ -264,8 +260,7 @@ class Command:
         self.process = subprocess.Popen(command, cwd=self._folder, env=self._environ, start_new_session=True, **how)
 
     def events(self, kind):
-        found = [event for path in event_files(self.results, ATTEMPTS) for event in read_events(path, [])]
-        return sorted((event for event in found if event["event"] == kind), key=lambda event: event["t"])
+        return [event for event in events_of(self.results) if event["event"] == kind]
 
     def wait_for(self, attempts, there="attempts"):
         """Wait until so many attempts have begun and something is in the grid's folder."""

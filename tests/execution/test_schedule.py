@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.cells import resolved_cell
+from support.jobs import resolved_cell
 
 from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job

@@ -6,13 +6,10 @@ import sys
 
 import pytest
 from support.outcomes import run_counts, skips
+from support.project import run_trials
 
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
 from raybench.errors import ExecutionError
-from raybench.execution.inline import InlineExecutor
 from raybench.execution.process import ForkServer
-from raybench.run import run_grid
 
 WORKLOAD = """
 import json, os, sys
@@ -38,11 +35,9 @@ devices:
 """
 
 
-def run(folder, executor, text=GRID):
+def run(folder, executor=None, text=GRID):
     (folder / "looking.py").write_text(WORKLOAD)
-    (folder / "grid.yaml").write_text(text)
-    options = GridOptions(results=folder / "results", checks=False, tracking=None, report=False)
-    return run_grid(load_grid(folder / "grid.yaml"), executor, options=options)
+    return run_trials(folder, text, executor)
 
 
 @pytest.mark.slow
@@ -78,6 +73,6 @@ def test_framework_missing_in_an_environment(tmp_path):
 
 
 def test_inline_trials_have_no_other_environment(tmp_path):
-    result = run(tmp_path, InlineExecutor(), GRID.replace("here, other, nowhere", "other"))
+    result = run(tmp_path, text=GRID.replace("here, other, nowhere", "other"))
     assert skips(result)[0] == f"--inline cannot use {tmp_path}/other"
     assert result.exit_status == 3

@@ -17,15 +17,10 @@ class _SlowTest(keras.callbacks.Callback):
         time.sleep(0.01)
 
 
-def train(
-    folder, epochs=2, fit_epochs=None, options=None, target=None, steps=None, nan=False, seed=3,
-    test=False,
-):  # fmt: skip
+def train(folder, epochs=2, fit_epochs=None, options=None, target=None, steps=None, nan=False, test=False):
     """Train a small model; return what its trial reported."""
     options = {**(options or {}), **({"target": Target(*target), "stop_at_target": True} if target else {})}
-    output = Path(folder) / "output"
-    given = {"output_dir": output, "seed": seed, **options}
-    trial, kept, ledger = make_trial(epochs, "tensorflow", **given)
+    trial, kept, ledger = make_trial(epochs, "tensorflow", output_dir=Path(folder) / "output", seed=3, **options)
     keras.utils.set_random_seed(trial.seed)
     inputs = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
     targets = inputs.sum(1, keepdims=True) * (float("nan") if nan else 1)
@@ -43,15 +38,7 @@ def train(
         problem = str(error)
     if test:
         model.evaluate(inputs, targets, verbose=0, callbacks=callbacks)
-    return {
-        "epochs": kept.epochs,
-        "more": kept.more,
-        "warnings": kept.warnings,
-        "later": kept.later,
-        "problem": problem,
-        "weights": model.get_weights()[0].flatten().tolist(),
-        "ledger": ledger.close()[0],
-    }
+    return {**kept.told(), "problem": problem, "ledger": ledger.close()[0]}
 
 
 def hooks():

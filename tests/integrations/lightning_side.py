@@ -52,14 +52,14 @@ class _Slow(TensorDataset):
         return super().__getitem__(index)
 
 
-def train(folder, epochs=2, options=None, target=None, diverges=False, test=False, seed=3, **given):
+def train(folder, epochs=2, options=None, target=None, diverges=False, test=False, **given):
     """Train a small model; return what its trial reported."""
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     if target:
         options = {**(options or {}), "target": Target(*target), "stop_at_target": True}
     output = Path(folder) / "output"
-    trial, kept, ledger = make_trial(epochs, "torch", output_dir=output, seed=seed, **(options or {}))
+    trial, kept, ledger = make_trial(epochs, "torch", output_dir=output, seed=3, **(options or {}))
     L.seed_everything(trial.seed)
     data = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
     data = _Slow(data, data.sum(1, keepdim=True))
@@ -80,15 +80,7 @@ def train(folder, epochs=2, options=None, target=None, diverges=False, test=Fals
         diverged = str(error)
     if test:
         trainer.test(model, DataLoader(data, 25), verbose=False)
-    return {
-        "epochs": kept.epochs,
-        "more": kept.more,
-        "warnings": kept.warnings,
-        "later": kept.later,
-        "diverged": diverged,
-        "weights": model.layer.weight.detach().flatten().tolist(),
-        "ledger": ledger.close()[0],
-    }
+    return {**kept.told(), "diverged": diverged, "ledger": ledger.close()[0]}
 
 
 def several_devices(folder):

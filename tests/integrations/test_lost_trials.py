@@ -4,10 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 from support.executors import ForkingExecutor
-
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
-from raybench.run import run_grid
+from support.project import run_trials
 
 KILL = """
 import os
@@ -49,12 +46,8 @@ def train(trial, *, batch_size: int):
 def test_a_lost_trial_goes_on_from_its_checkpoint(tmp_path, fork_server):
     (tmp_path / "marks").mkdir()
     (tmp_path / "my.py").write_text(KILL + TRANSFORMERS)
-    (tmp_path / "grid.yaml").write_text(
-        "name: mine\nworkload: my.py:train\nbatch_size: 4\nepochs: 4\ncheckpoint_every: 1\n"
-    )
-    options = GridOptions(results=tmp_path / "results", tracking=None, checks=False, report=False)
-    outcome = run_grid(load_grid(tmp_path / "grid.yaml"), ForkingExecutor(fork_server), options=options)
-    (attempt,) = outcome.latest.values()
+    text = "name: mine\nworkload: my.py:train\nbatch_size: 4\nepochs: 4\ncheckpoint_every: 1\n"
+    (attempt,) = run_trials(tmp_path, text, ForkingExecutor(fork_server)).latest.values()
     assert attempt.status == "completed", attempt.error
     assert (attempt.attempt, attempt.gaps) == (2, (2,))
     assert [epoch.epoch for epoch in attempt.epochs] == [1, 2, 3, 4]

@@ -35,10 +35,7 @@ class _Nan(TrainerCallback):
                 model.classifier.weight.fill_(float("nan"))
 
 
-def train(
-    folder, epochs=2, count=44, options=None, evaluated=None, target=None, nan=False, test=False,
-    arguments=None,
-):  # fmt: skip
+def train(folder, epochs=2, options=None, evaluated=None, target=None, nan=False, test=False, arguments=None):
     """Train a small model; return what its trial reported."""
     if target:
         options = {**(options or {}), "target": Target(*target), "stop_at_target": True}
@@ -63,7 +60,7 @@ def train(
     trainer = Trainer(
         model,
         TrainingArguments(str(output / "own"), **given),
-        train_dataset=_data(count),
+        train_dataset=_data(44),
         eval_dataset={name: _data(8) for name in evaluated} if evaluated else _data(8),
         compute_metrics=lambda p: {"accuracy": float((p.predictions.argmax(1) == p.label_ids).mean())},
         callbacks=[schedule, *([_Nan()] if nan else [])],
@@ -77,13 +74,9 @@ def train(
     if test:
         trainer.predict(_data(8))
     return {
-        "epochs": kept.epochs,
-        "more": kept.more,
-        "warnings": kept.warnings,
-        "later": kept.later,
+        **kept.told(),
         "diverged": diverged,
         "rates": schedule.rates,
-        "weights": float(model.classifier.weight.detach().abs().sum()),
         "ledger": ledger.close()[0],
         "saved": sorted(path.name for path in (output / "own").glob("checkpoint-*")),
     }

@@ -1,7 +1,6 @@
 """Energy counters: a made-up RAPL tree, a made-up NVML, and a made-up Zeus."""
 
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -9,7 +8,7 @@ from functools import partial
 
 import pytest
 from support.made_up_gpus import Nvml, NVMLError
-from support.rapl import Rapl
+from support.monitored import Process
 
 from raybench.core import events
 from raybench.core.cell import Cell, CellDevice
@@ -21,6 +20,39 @@ from raybench.monitoring import Monitor
 from raybench.monitoring.energy_summary import EpochWindows, summarize_energy
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="RAPL is read under Linux")
+
+
+def write_file(file, value):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{value}\n")
+
+
+class Rapl:
+    """Sockets under `root`, each with its cores, a counter of its own and one of its memory."""
+
+    def __init__(self, root, sockets, range_uj=262_143_328_850, dram=True):
+        self.root, self.dram = root, dram
+        self.folder = root / "sys/class/powercap"
+        for socket, cores in sockets.items():
+            self._zone(f"intel-rapl:{socket}", f"package-{socket}", range_uj)
+            self._zone(f"intel-rapl:{socket}:0", "core", range_uj)
+            if dram:
+                self._zone(f"intel-rapl:{socket}:1", "dram", range_uj)
+            for core in cores:
+                write_file(root / f"sys/devices/system/cpu/cpu{core}/topology/physical_package_id", socket)
+        self._zone("intel-rapl:9", "psys", range_uj)
+        self._zone("intel-rapl-mmio:0", "package-0", range_uj)
+
+    def _zone(self, zone, name, range_uj):
+        write_file(self.folder / zone / "name", name)
+        write_file(self.folder / zone / "max_energy_range_uj", range_uj)
+        write_file(self.folder / zone / "energy_uj", 1000)
+
+    def file(self, zone):
+        return self.folder / zone / "energy_uj"
+
+    def set(self, zone, microjoules):
+        self.file(zone).write_text(f"{microjoules}\n")
 
 
 @linux
@@ -203,9 +235,8 @@ def test_a_monitored_trial_has_energy(tmp_path, monkeypatch):
 
     thread = threading.Thread(target=burn)
     thread.start()
-    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     try:
-        with Monitor(job(tmp_path)) as audit:
+        with Process() as trial, Monitor(job(tmp_path)) as audit:
             audit.begin(trial.pid)
             time.sleep(2.6)
             audit.see(events.epoch_ended("t-r0", 1, epoch=1, ledger={"train": 2.4}))
@@ -214,7 +245,5 @@ def test_a_monitored_trial_has_energy(tmp_path, monkeypatch):
     finally:
         over.set()
         thread.join()
-        trial.kill()
-        trial.wait()
     assert summary["energy"]["epochs"]["device_j"] == pytest.approx(120, rel=0.3)
     assert 0 <= summary["energy"]["others_share"] <= 1

@@ -1,18 +1,15 @@
 """The sensors of NVIDIA GPUs, with a made-up driver behind the library's functions."""
 
-import subprocess
-import sys
-import time
 from types import SimpleNamespace
 
 import pytest
 from support.made_up_gpus import Nvml, NVMLError, install_nvml
+from support.monitored import Process, audited
 
 from raybench.core.cell import Cell, CellDevice
 from raybench.core.job import Job
 from raybench.devices.energy import Unavailable
 from raybench.devices.host import usable_cores
-from raybench.monitoring import Monitor
 from raybench.monitoring.nvidia import NvidiaEnergy
 from raybench.monitoring.sampler import open_sensors
 
@@ -102,17 +99,10 @@ def test_a_monitored_trial(tmp_path, monkeypatch, has_package):
     library = Sensors(GPUS) if has_package else None
     install_nvml(monkeypatch, library)
     job = Job("t-r0", 1, 0, 0, Cell(device=CellDevice("cuda")), {}, "", str(tmp_path), usable_cores(), ["0"])
-    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
-    try:
-        with Monitor(job) as audit:
-            if library:
-                library.reasons = 0x4
-            audit.begin(trial.pid)
-            time.sleep(0.4)
-            summary = audit.end()
-    finally:
-        trial.kill()
-        trial.wait()
+    if library:
+        library.reasons = 0x4
+    with Process() as trial:
+        summary = audited(job, trial.pid, 0.4)
     if library is None:
         assert summary["missing"] == ["GPU sensors: the package nvidia-ml-py is not installed"]
         assert summary["gpus"] == []

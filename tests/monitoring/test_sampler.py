@@ -1,18 +1,16 @@
 """The sampler, looking at real processes."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
+from support.monitored import BUSY, IDLE, Process, audited, make_job
+from support.processes import eventually
 
 from raybench.core import events
-from raybench.core.cell import Cell, CellDevice
-from raybench.core.job import Job
 from raybench.devices.host import usable_cores
 from raybench.monitoring import Monitor
 from raybench.monitoring.host import family_usage
@@ -20,46 +18,10 @@ from raybench.monitoring.summary import moment, summarize
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the numbers of processes come from /proc")
 
-BUSY = "while True: pass"
-IDLE = "import time; time.sleep(60)"
-
-
-class Process:
-    """A Python program in a session of its own, on one core."""
-
-    def __init__(self, program, core):
-        self.process = subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stdout=subprocess.PIPE)
-        self.pid = self.process.pid
-        os.sched_setaffinity(self.pid, [core])
-
-    def cpu_seconds(self):
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
-        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        os.killpg(self.pid, signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
-
 
 @pytest.fixture
 def core():
     return usable_cores()[-1]
-
-
-def make_job(folder, core):
-    return Job("t-r0", 1, 0, 0, Cell(device=CellDevice("cpu")), {}, "", str(folder), [core])
-
-
-def audited(job, leader, seconds, wait=lambda: None):
-    with Monitor(job) as audit:
-        audit.begin(leader)
-        wait()
-        time.sleep(seconds)
-        return audit.end()
 
 
 @pytest.mark.slow
@@ -116,7 +78,7 @@ def test_a_sample_counts_by_its_part_in_the_epochs():
 STOPS = """
 import os, signal, subprocess, sys, threading, time
 from pathlib import Path
-from test_sampler import IDLE, Process, audited, make_job
+from support.monitored import IDLE, Process, audited, make_job
 from raybench.monitoring import sampler
 
 sampler.LATE_S = 1.5
@@ -133,7 +95,7 @@ with Process(IDLE, 0) as trial:
 @pytest.mark.parametrize("whom", ["trial", "machine"])
 def test_stopped_trial_or_machine_is_noticed(tmp_path, whom):
     command = [sys.executable, "-c", STOPS, whom, str(tmp_path), "3"]
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
     assert float(done.stdout) == pytest.approx(2, abs=1.5)
 
@@ -144,10 +106,7 @@ def test_children_in_own_sessions_belong_to_the_trial():
     program += ".wait()"
     leader = subprocess.Popen([sys.executable, "-c", program, BUSY], start_new_session=True)
     try:
-        deadline = time.monotonic() + 30
-        while family_usage(leader.pid).cpu_s < 1 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert family_usage(leader.pid).cpu_s >= 1
+        eventually(lambda: family_usage(leader.pid).cpu_s >= 1)
     finally:
         for child in psutil.Process(leader.pid).children():
             child.kill()

@@ -7,10 +7,7 @@ import sys
 
 import pytest
 from support import ROOT
-
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
-from raybench.run import run_grid
+from support.project import run_trials
 
 FIELD = """    amsgrad: bool = setting(
         False, "For adam and adamw: keep the largest second moment.", affects=(SPEED, LEARNING), optimizers=ADAM
@@ -35,10 +32,8 @@ def test_results_stay_and_engines_without_it_skip(tmp_path, ray_executor):
     text = settings.read_text()
     assert text.count("    decay: Literal") == 1
     settings.write_text(text.replace("    decay: Literal", FIELD))
-    (tmp_path / "grid.yaml").write_text(GRID)
     (tmp_path / "new.yaml").write_text(f"{GRID}amsgrad: true\nframework: torch\n")
-    options = GridOptions(results=tmp_path / "results", tracking=None, checks=False, report=False)
-    run_grid(load_grid(tmp_path / "grid.yaml"), ray_executor, options=options)
+    run_trials(tmp_path, GRID, ray_executor)
 
     def plan(grid):
         command = [sys.executable, "-m", "raybench", "plan", grid, "--results", "results"]

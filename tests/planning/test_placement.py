@@ -9,7 +9,6 @@ from raybench.planning.node import Node
 from raybench.planning.placement import ResourceRequest, find_placements
 
 CPU = Hardware("cpu", "EPYC", 16, ids=tuple(map(str, range(16))))
-CHIPS = Hardware("tpu", "v5e", 8, ids=tuple(map(str, range(8))))
 
 
 def node(name, model):

@@ -285,6 +285,14 @@ def test_settings_that_do_not_matter_are_not_refused(plan_of):
     assert plan_of(own + "target: {metric: val/accuracy, at_least: 94}\n").spec.target.at_least == 94
 
 
+def test_target_may_be_a_metric_of_a_workloads_own(plan_of, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from raybench import Workload\nmine = Workload(model=print, dataset='digits', metrics=print)\n"
+    )
+    plan = plan_of("name: g\nworkload: mine.py:mine\nepochs: 1\ntarget: {metric: val/auc, at_least: 0.1}\n")
+    assert plan.spec.target.metric == "val/auc" and not plan.cells[0].skip
+
+
 def test_invalid_defaults_of_a_workload(plan_of, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from raybench import Workload\n"

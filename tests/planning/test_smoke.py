@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-import raybench
 from raybench.core.options import PlanOptions
 from raybench.devices import Hardware
 from raybench.errors import UsageError
@@ -83,13 +82,3 @@ def test_a_command_says_what_makes_it_short(plan_of, tmp_path):
     plan = plan_of(grid.replace("MORE", ", smoke: [--limit=1]"))
     assert plan.workload.command.arguments == ("echo", "{args}", "--limit=1")
     assert [cell.axes["params.n"] for cell in plan.cells] == [1, 2, 3]
-
-
-@pytest.mark.slow
-def test_a_smoke_run_and_its_results(tmp_path):
-    grid = {"name": "g", "workload": "digits_cnn", "epochs": 20, "axes": {"batch_size": [32, 64]}, "repeats": 3}
-    options = {"results": tmp_path, "inline": True, "checks": False, "tracking": None, "progress": False}
-    results = raybench.run_grid(grid, smoke=True, **options)
-    assert results.trials["status"].tolist() == ["completed", "completed"]
-    assert results.trials["epochs"].tolist() == [2, 2]
-    assert set(results.trials["grid"]) == {"g~inline~smoke"}

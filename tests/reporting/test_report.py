@@ -54,13 +54,6 @@ def test_pandas_tables_have_the_answers_numbers():
     assert best.loc["cheapest", "ratio"] == 4.0
 
 
-def test_tables_describe_every_column():
-    tables = {"comparison": frames.comparison, "effects": frames.effects, "best": frames.best}
-    for name, table in tables.items():
-        own = list(table([three_axes()]).columns)
-        assert [column for column in own if column not in three_axes().axes] == [c.name for c in frames.TABLES[name]]
-
-
 def test_later_warnings_are_notes_once():
     made = grid()
     report = build.from_attempts(made.attempts, made.request(), warnings=["the disk is full."])

@@ -76,12 +76,6 @@ def test_notes_are_shown_in_full_only():
     assert "Note: The disk is nearly full." in report_text(answer, 80, full=True)
 
 
-def test_control_characters_are_not_printed():
-    answer = replace(quick_start(), workload="\x1b[2Jnet")
-    answer = replace(answer, configurations=tuple(replace(c, label="\x1b[31mred") for c in answer.configurations))
-    assert "\x1b" not in report_text(answer, 80)
-
-
 def test_a_label_is_wrapped_between_its_parts():
     columns = [
         Column("configuration", ["gpu, batch 512, decay 5e-4"], kind="label"),

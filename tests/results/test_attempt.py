@@ -1,17 +1,19 @@
 import math
 
 import pytest
+from support import ROOT
 from support.attempts import attempts
 from support.grid_files import file_of
 
 from raybench.core import events
 from raybench.core.job import Target
 from raybench.results.attempt_file import run_in
-from raybench.results.folder import add_event
+from raybench.results.folder import add_event, parse_events
 from raybench.results.parsing import number_in
 from raybench.results.run_table import latest
 
 TRIAL = "e5728b716bd9-r2"
+RECORDED = sorted((ROOT / "notebooks" / "recorded").glob("*/attempts/*/*.jsonl"))
 
 
 def epoch(number, trial=TRIAL, attempt=1, **fields):
@@ -85,6 +87,12 @@ def test_what_is_not_known_is_left_aside(strange):
         {"event": "trial_started", "host": None},
         {"event": "epoch_ended", "epoch": "one"},
         {"event": "epoch_ended", "epoch": 1, "metrics": {"flag": True}},
+        {"event": "epoch_ended", "epoch": 1, "metrics": {"val/accuracy": "high"}},
+        {"event": "epoch_ended", "epoch": 1, "metrics": {"val/loss": 1e101}},
+        {"event": "epoch_ended", "epoch": 1, "ledger": {"train": "1.0"}},
+        {"event": "epoch_ended", "epoch": 1, "steps": True},
+        {"event": "epoch_ended", "epoch": 1, "step_s": [0.5, "?"]},
+        {"event": "epoch_ended", "epoch": 1, "memory_peak_bytes": 1.5},
         {"event": "trial_ended", "status": 3},
         {"event": "trial_ended", "status": "completed", "wall": "long"},
     ],
@@ -94,6 +102,18 @@ def test_event_with_a_value_that_it_cannot_have_is_left_out_and_named(damaged):
     run = run_in(file_of([start, start | damaged]), "x.jsonl", places := [])
     assert places == ["x.jsonl:2"]
     assert (run.label, run.status, len(run.epochs)) == ("mine", None, 0)
+
+
+def test_whole_numbers_and_missing_values_are_read():
+    told = events.epoch_ended(TRIAL, 1, epoch=1, ledger={"train": 1}, metrics={}, units={"tokens": 5}, cpu_s=None)
+    (epoch,) = run_in(file_of([told]), "x.jsonl", places := []).epochs
+    assert (epoch.ledger, epoch.units, epoch.cpu_s, places) == ({"train": 1.0}, {"tokens": 5.0}, None, [])
+
+
+@pytest.mark.parametrize("path", RECORDED[:3], ids=lambda path: path.parent.name)
+def test_recorded_files_are_read_as_their_events(path):
+    run = run_in(path.read_bytes(), "", places := [])
+    assert run.epochs and not places and [run] == [*attempts(parse_events(path.read_bytes(), "", [])).values()]
 
 
 def test_label_profile_and_target_of_an_attempt():

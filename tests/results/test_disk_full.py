@@ -2,19 +2,18 @@
 
 import shutil
 import sqlite3
+import subprocess
+from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
-from support.disks import small_disk
 from support.grid_files import events_of
 from support.outcomes import RecordingListener
+from support.project import run_trials
 
-from raybench.config import load_grid
 from raybench.core.files import append_to, write_atomic
-from raybench.core.options import GridOptions
 from raybench.errors import ResultsError, UsageError
-from raybench.execution.inline import InlineExecutor
 from raybench.results.history import GridHistory
-from raybench.run import run_grid
 from raybench.tracking.store import resolve
 from raybench.tracking.writer import fill
 
@@ -30,6 +29,46 @@ axes:
   device: [cpu]
   batch_size: [32, 64]
 """
+
+
+class Disk:
+    """A file system in memory, mounted on a folder, which can be filled and made larger."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def mount(self, options):
+        """Mount it, or mount it anew with other options; return what the system says if it refuses."""
+        command = ["mount", "-t", "tmpfs", "-o", options, "raybench-test", self.folder]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.stderr.strip() if done.returncode else ""
+
+    def fill(self, leave):
+        """Fill it up to so many bytes (whole pages of 4 KiB); the file that does is removed to make room."""
+        filler = self.folder / "filler"
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        with filler.open("r+b") as file:
+            file.truncate(max(0, filler.stat().st_size - leave))
+        return filler
+
+
+@contextmanager
+def small_disk(folder, size):
+    """A disk of a size such as 256k; skips the test if nothing can be mounted."""
+    folder.mkdir(parents=True)
+    disk = Disk(folder)
+    try:
+        refused = disk.mount(f"size={size}")
+    except OSError as error:
+        refused = str(error)
+    if refused:
+        pytest.skip(f"a small disk cannot be had: {refused}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
 
 
 @pytest.fixture
@@ -54,14 +93,7 @@ class Watched(RecordingListener):
 
 @pytest.fixture
 def grid(tmp_path):
-    path = tmp_path / "grid.yaml"
-    path.write_text(GRID)
-
-    def run(results, executor=None, view=None, store=None):
-        options = GridOptions(results=results, tracking=store, checks=False, report=False)
-        return run_grid(load_grid(path), executor or InlineExecutor(), view, options)
-
-    return run
+    return partial(run_trials, tmp_path, GRID)
 
 
 def ended(folder):
@@ -85,7 +117,7 @@ def test_grid_on_a_full_disk_continues_later(disk, grid, ray_executor):
     fillers = []
     view = Watched(lambda: fillers.append(disk.fill(leave=4096)))
     with pytest.raises(ResultsError) as caught:
-        grid(disk.folder / "results", ray_executor, view)
+        grid(ray_executor, view, results=disk.folder / "results")
     assert caught.value.exit_status == 1
     says = str(caught.value)
     assert "No space left on device" in says
@@ -96,7 +128,7 @@ def test_grid_on_a_full_disk_continues_later(disk, grid, ray_executor):
     disk.mount("remount,size=20m")
     fillers[0].unlink()
     after = RecordingListener()
-    outcome = grid(disk.folder / "results", ray_executor, after)
+    outcome = grid(ray_executor, after, results=disk.folder / "results")
     assert outcome.exit_status == 0
     begun = {event["trial"] for event in after.events if event["event"] == "trial_started"}
     assert begun.isdisjoint(kept), "what had ended is not run again"
@@ -112,7 +144,7 @@ def test_a_full_disk_under_sqlite_stops_nothing(disk, grid, tmp_path, monkeypatc
     path = disk.folder / "runs.db"
     disk.fill(leave=800_000) if is_new else shutil.copy(migrated_database, path)
     uri, view = f"sqlite:///{path}", Watched(lambda: disk.fill(leave=0))
-    outcome = grid(tmp_path / "results", view=view, store=uri)
+    outcome = grid(view=view, tracking=uri)
     assert outcome.exit_status == 0 and len(ended(outcome.folder)) == 6
     (says,) = outcome.warnings
     assert "not up to date" in says and "raybench export" in says
@@ -145,27 +177,23 @@ workload = Workload(model=lambda: torch.nn.Linear(1, 2), data=data)
 @pytest.mark.slow
 def test_trial_on_a_full_disk_runs_again_later(tmp_path):
     """A disk with room but without inodes."""
-    view, options = (
-        RecordingListener(),
-        GridOptions(results=tmp_path / "results", tracking=None, checks=False, report=False),
-    )
+    view = RecordingListener()
+    text = "name: full\nworkload: own.py:workload\nepochs: 1\nbatch_size: 16\nrepeats: 3\n"
     with small_disk(tmp_path / "disk", "1m,nr_inodes=2") as disk:
         (disk.folder / "filler").touch()
         (tmp_path / "own.py").write_text(WRITES.format(path=str(disk.folder / "cache")))
-        grid = tmp_path / "grid.yaml"
-        grid.write_text("name: full\nworkload: own.py:workload\nepochs: 1\nbatch_size: 16\nrepeats: 3\n")
         with pytest.raises(ResultsError, match=r"No space left on device.*cache.*run the same command again") as caught:
-            run_grid(load_grid(grid), InlineExecutor(), view, options)
+            run_trials(tmp_path, text, view=view)
         assert caught.value.exit_status == 1
         assert [event["status"] for event in view.events if event["event"] == "trial_ended"] == ["lost"]
         (disk.folder / "filler").unlink()
-        assert run_grid(load_grid(grid), InlineExecutor(), None, options).exit_status == 0
+        assert run_trials(tmp_path, text).exit_status == 0
 
 
 def test_read_only_results_folder_is_refused_at_start(disk, grid):
     disk.mount("remount,ro")
     with pytest.raises(UsageError, match=f"Cannot write to {disk.folder}/results: Read-only") as caught:
-        grid(disk.folder / "results")
+        grid(results=disk.folder / "results")
     assert caught.value.exit_status == 2
 
 
@@ -173,5 +201,5 @@ def test_results_that_are_removed_meanwhile_are_not_complete(grid, tmp_path):
     for damage in (shutil.rmtree, lambda folder: folder.rename(tmp_path / "moved")):
         folder = tmp_path / "results" / "full"
         with pytest.raises(ResultsError, match="removed, moved or replaced while the grid ran"):
-            grid(tmp_path / "results", view=Watched(lambda: damage(folder)))  # noqa: B023
-    assert len(grid(tmp_path / "results").latest) == 6
+            grid(view=Watched(lambda: damage(folder)))  # noqa: B023
+    assert len(grid().latest) == 6

@@ -1,12 +1,8 @@
 """The declaration of an epoch's measured fields, and everything that is derived from it."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 from support.attempts import attempts
+from support.declarations import printed_with
 
 from raybench.core import events
 from raybench.results.epoch import QUANTITIES, Combine, Epoch, over_ranks
@@ -18,18 +14,7 @@ FIELD = """    charge_c: float | None = measured(
         over_ranks=Combine.SUM,
     )
 """
-WITH_A_FIELD = """
-import json, sys, types
-from pathlib import Path
-import raybench.results.parsing as parsing
-
-path = Path(parsing.__file__).with_name("epoch.py")
-text = path.read_text()
-mark = "    recompiles: int | None"
-assert text.count(mark) == 1
-module = sys.modules["raybench.results.epoch"] = types.ModuleType("raybench.results.epoch")
-exec(compile(text.replace(mark, sys.argv[1] + mark), path, "exec"), module.__dict__)
-
+TOLD = """
 from raybench.core import events
 from raybench.results import epoch_table, run_table
 from support.attempts import attempts
@@ -55,11 +40,7 @@ print(json.dumps({
 
 @pytest.mark.slow
 def test_a_new_field_needs_no_other_edit():
-    command = [sys.executable, "-c", WITH_A_FIELD, FIELD]
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
+    assert printed_with(FIELD, "    recompiles: int | None", "raybench.results.epoch", TOLD) == {
         "attribute": [2.0, 7.0],
         "described": ["C", "drawn by the device"],
         "epochs": [2.0, 7.0],

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from support.project import run_trials
 
 from raybench.config import load_grid
-from raybench.core.options import GridOptions
-from raybench.execution.inline import InlineExecutor
-from raybench.run import run_grid
 
 EVIL = {
     "markup": "<script>alert(1)</script>",
@@ -74,12 +72,10 @@ def outcome(tmp_path_factory, migrated_database):
         "overrides": [{"when": {"device": name}, "set": {"model": {"kind": name}}} for name in names],
         "devices": devices,
     }
-    (folder / "grid.yaml").write_text(json.dumps(grid))
     before = set(Path("/tmp").glob("raybench-escaped*"))
     (folder / "results").mkdir()
     shutil.copy(migrated_database, folder / "results" / "mlflow.db")
-    options = GridOptions(results=folder / "results", checks=False)
-    result = run_grid(load_grid(folder / "grid.yaml"), InlineExecutor(), options=options)
+    result = run_trials(folder, json.dumps(grid), tracking="", report=True)
     made = {path for path in outside.rglob("*") if path.is_file()}
     made |= set(Path("/tmp").glob("raybench-escaped*")) - before
     return result, folder, made

@@ -7,12 +7,11 @@ import math
 import re
 import sys
 from itertools import pairwise
-from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
+from support import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks" / "published" / "claims"
 
 spec = importlib.util.spec_from_file_location("claims", ROOT / "docs" / "claims.py")

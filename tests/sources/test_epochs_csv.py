@@ -218,17 +218,6 @@ def answer(tmp_path, text):
     return build.from_grid(build.one_grid([str(tmp_path / "mine.csv")], tmp_path)).answer
 
 
-def test_runs_with_devices_and_targets_are_compared(tmp_path):
-    head = "trial,epoch,train_s,val/loss,device,target_metric,target_at_most\n"
-    told = (("a", 1, 5, 1.0, "gpu"), ("a", 2, 4, 0.5, "gpu"), ("b", 1, 9, 1.1, "cpu"), ("b", 2, 8, 0.7, "cpu"))
-    rows = [",".join(map(str, (*each, "val/loss", 0.6))) for each in told]
-    found = answer(tmp_path, head + "\n".join(rows) + "\n")
-    (gpu, cpu) = found.configurations
-    assert cpu.ratio.value == pytest.approx(0.5)
-    assert (gpu.to_target.reached, gpu.to_target.expected.value) == (1, pytest.approx(9))
-    assert (cpu.to_target.reached, cpu.to_target.expected) == (0, None)
-
-
 def test_workloads_are_never_compared_with_each_other(tmp_path):
     head = "trial,epoch,train_s,device,workload\n"
     times = {("resnet", "cpu"): 10, ("resnet", "gpu"): 2, ("lstm", "cpu"): 100, ("lstm", "gpu"): 200}

@@ -67,7 +67,9 @@ def test_a_table_without_a_time_names_its_columns(tmp_path):
         report(runs(tmp_path, "gpu,colour", (1, 2)))
 
 
-@pytest.mark.parametrize("name", ["usd_per_hour", "cost_per_hour", "hourly_price", "price_per_hour"])
+@pytest.mark.parametrize(
+    "name", ["usd_per_hour", "cost_per_hour", "hourly_price", "price_per_hour", "$/hr", "price ($/h)", "hourly_cost"]
+)
 def test_prices_are_neither_axes_nor_losses(tmp_path, name):
     path = runs(tmp_path, f"gpu,train_hours,{name},cost_usd,cost,final_val_acc", (1, 2), ",2.5,9,8,0.9")
     for row in report(path).answer.configurations:

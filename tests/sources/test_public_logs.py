@@ -14,8 +14,14 @@ from raybench.sources import program_log, tensorboard
 LOGS = Path(__file__).parent / "logs"
 
 
-def answer(source, **options):
-    return build.from_grid(build.one_grid([str(source)], source, **options)).answer
+def answer(source, options=None, **how):
+    return build.from_grid(build.one_grid([str(source)], source, **how), options).answer
+
+
+def of_table(folder, head, *rows, **options):
+    """The answer about a table of runs, with options of a report."""
+    (folder / "runs.csv").write_text("\n".join([head, *rows]) + "\n")
+    return answer(folder / "runs.csv", ReportOptions(**options))
 
 
 def test_modded_nanogpt_folders_are_the_axis_and_ids_repeats():
@@ -369,8 +375,7 @@ def test_steps_of_unequal_work_are_compared_by_what_they_print_per_second(tmp_pa
     ],
 )
 def test_what_columns_of_a_table_mean(tmp_path, head, rows, says):
-    (tmp_path / "runs.csv").write_text("\n".join([head, *rows]) + "\n")
-    found = answer(tmp_path / "runs.csv")
+    found = of_table(tmp_path, head, *rows)
     (best,) = found.best
     assert [(c.axes, c.completed) for c in found.configurations] == [({"params.gpu": "a"}, 2), ({"params.gpu": "b"}, 2)]
     assert best.configuration == 1 and best.ratios["fastest"].value == pytest.approx(2, rel=0.02)
@@ -389,8 +394,7 @@ def test_what_columns_of_a_table_mean(tmp_path, head, rows, says):
     ],
 )
 def test_how_people_write_numbers_and_times(tmp_path, head, rows):
-    (tmp_path / "runs.csv").write_text("\n".join([head, *rows]) + "\n")
-    found = answer(tmp_path / "runs.csv")
+    found = of_table(tmp_path, head, *rows)
     assert [(c.axes, c.completed) for c in found.configurations] == [({"params.gpu": "a"}, 2), ({"params.gpu": "b"}, 2)]
     assert [c.seconds.value for c in found.configurations] == pytest.approx([3630, 1815], rel=0.01)
 
@@ -402,49 +406,45 @@ def test_runs_of_weights_and_biases(tmp_path):
         for day, (gpu, took_s) in enumerate((("a10g", 7200), ("l40s", 4500)))
         for n in (2, 1, 3)
     ]
-    for text in ("\n".join([head, *rows]), "\n".join([head, *rows]).replace("State", "Mode")):
-        (tmp_path / "runs.csv").write_text(text + "\n")
-        found = answer(tmp_path / "runs.csv")
+    for names in (head, head.replace("State", "Mode")):
+        found = of_table(tmp_path, names, *rows)
         assert [c.axes["params.gpu"] for c in found.configurations] == ["a10g", "l40s"]
         assert found.configurations[1].ratio.value == pytest.approx(1.6, rel=0.01)
 
 
 def test_missing_values_of_a_table(tmp_path):
-    (tmp_path / "runs.csv").write_text("gpu,hours\na,1.0\na,n/a\nb,-\nb,0.5\n")
-    assert [c.seconds.value for c in answer(tmp_path / "runs.csv").configurations] == pytest.approx([3600, 1800])
+    found = of_table(tmp_path, "gpu,hours", "a,1.0", "a,n/a", "b,-", "b,0.5")
+    assert [c.seconds.value for c in found.configurations] == pytest.approx([3600, 1800])
 
 
 @pytest.mark.parametrize(
-    ("head", "rows", "axis"),
+    ("head", "rows", "values"),
     [
         ("pooling,minutes", ["mean,10", "mean,11", "max,20", "max,21"], {"mean", "max"}),
         ("mixing,minutes", ["none,10", "none,11", "crop,20", "crop,21"], {"none", "crop"}),
-        ("nightly,minutes", ["2026-11-01,10", "2026-11-01,11", "2026-11-08,20", "2026-11-08,21"], None),
+        (
+            "nightly,minutes",
+            ["2026-11-01,10", "2026-11-01,11", "2026-11-08,20", "2026-11-08,21"],
+            {"2026-11-01", "2026-11-08"},
+        ),
+        ("model,seed,minutes", ["10m,1,10", "10m,2,10.1", "30m,1,30", "30m,2,30.2"], {"10m", "30m"}),
+        ("lr,minutes,val_loss", ["0.1,2,3", "0.2,2,3", "0.3,2,3"], {0.1, 0.2, 0.3}),
     ],
 )
-def test_words_and_dates_that_are_settings(tmp_path, head, rows, axis):
-    (tmp_path / "runs.csv").write_text("\n".join([head, *rows]) + "\n")
-    found = answer(tmp_path / "runs.csv").configurations
-    assert {c.axes[f"params.{head.split(',')[0]}"] for c in found} == (axis or {"2026-11-01", "2026-11-08"})
+def test_words_dates_sizes_and_numbers_that_are_settings(tmp_path, head, rows, values):
+    column, axes = f"params.{head.partition(',')[0]}", [c.axes for c in of_table(tmp_path, head, *rows).configurations]
+    assert all(each.keys() == {column} for each in axes) and {each[column] for each in axes} == values
 
 
 def test_a_line_that_sums_up_others_is_left_out_and_said(tmp_path):
-    (tmp_path / "runs.csv").write_text("gpu,run,hours\na,1,1.0\na,2,1.1\nb,1,2.0\nb,2,2.1\nmean,,1.5\n")
-    found = answer(tmp_path / "runs.csv")
+    found = of_table(tmp_path, "gpu,run,hours", "a,1,1.0", "a,2,1.1", "b,1,2.0", "b,2,2.1", "mean,,1.5")
     assert [c.completed for c in found.configurations] == [2, 2]
     assert found.status.repeats == ("Left out mean, taken for a summary of other lines",)
 
 
-def test_sizes_of_models_are_no_times(tmp_path):
-    (tmp_path / "runs.csv").write_text("model,seed,minutes\n10m,1,10\n10m,2,10.1\n30m,1,30\n30m,2,30.2\n")
-    axes = [c.axes for c in answer(tmp_path / "runs.csv").configurations]
-    assert axes == [{"params.model": "10m"}, {"params.model": "30m"}]
-
-
 def test_results_without_a_known_name_are_no_axes_and_are_said(tmp_path):
     rows = ["a,1,60,62.1,76.5%", "a,2,61,62.1,76.4%", "b,1,30,62.3,76.1%", "b,2,31,61.9,76.2%"]
-    (tmp_path / "runs.csv").write_text("\n".join(["gpu,seed,minutes,MMLU,accuracy", *rows]) + "\n")
-    found = answer(tmp_path / "runs.csv")
+    found = of_table(tmp_path, "gpu,seed,minutes,MMLU,accuracy", *rows)
     assert [c.axes for c in found.configurations] == [{"params.gpu": "a"}, {"params.gpu": "b"}]
     assert found.configurations[0].quality.value == pytest.approx(0.7645)
     (said,) = found.status.repeats
@@ -452,20 +452,23 @@ def test_results_without_a_known_name_are_no_axes_and_are_said(tmp_path):
     assert "Not used: MMLU (known names: time_s" in said
 
 
-def test_prices_of_one_of_several_devices(tmp_path):
-    (tmp_path / "prices.csv").write_text("gpu,price_per_hour\na,2\nb,3\n")
-    (tmp_path / "runs.csv").write_text("gpu,num_gpus,hours\na,8,10\na,8,10.1\nb,4,7\nb,4,7.1\n")
-    grid = build.one_grid([str(tmp_path / "runs.csv")], tmp_path)
-    found = build.from_grid(grid, ReportOptions(prices=tmp_path / "prices.csv")).answer
-    assert [c.price_per_hour for c in found.configurations] == [16, 12]
-    (tmp_path / "runs.csv").write_text("gpu,num_gpus,hours,$/GPU/h\na,8,10,2\na,8,10.1,2\nb,4,7,3\nb,4,7.1,3\n")
-    assert [c.price_per_hour for c in answer(tmp_path / "runs.csv").configurations] == [16, 12]
+@pytest.mark.parametrize(
+    ("prices", "head", "rows", "per_hour"),
+    [
+        ("gpu,price_per_hour\na,2\nb,3", "gpu,num_gpus,hours", ["a,8,10", "a,8,10.1", "b,4,7", "b,4,7.1"], [16, 12]),
+        ("", "gpu,num_gpus,hours,$/GPU/h", ["a,8,10,2", "a,8,10.1,2", "b,4,7,3", "b,4,7.1,3"], [16, 12]),
+        ("device,price_per_hour\nb,2\ngpu a,1", "gpu,minutes", ["a,60", "a,61", "b,30", "b,31"], [1, 2]),
+    ],
+)
+def test_prices_of_one_of_several_devices_and_by_names(tmp_path, prices, head, rows, per_hour):
+    (tmp_path / "prices.csv").write_text(f"{prices}\n")
+    options = {"prices": tmp_path / "prices.csv"} if prices else {}
+    assert [c.price_per_hour for c in of_table(tmp_path, head, *rows, **options).configurations] == per_hour
 
 
 def test_each_guess_on_a_table_is_said(tmp_path):
     rows = ["a,8,60,2,9.1", "a,8,61,2,9.2", "b,4,30,3,8.1", "b,4,31,3,8.2"]
-    (tmp_path / "runs.csv").write_text("\n".join(["gpu,gpus,duration,price_per_hour,€", *rows]) + "\n")
-    (said,) = answer(tmp_path / "runs.csv").status.repeats
+    (said,) = of_table(tmp_path, "gpu,gpus,duration,price_per_hour,€", *rows).status.repeats
     for part in ("Column duration was taken for seconds", "Not used: €", "Prices are taken for those of all devices"):
         assert part in said
 
@@ -477,24 +480,9 @@ def test_equal_times_of_epochs_are_not_elapsed(tmp_path):
     assert row.seconds is None
 
 
-@pytest.mark.parametrize("name", ["$/hr", "price ($/h)", "usd_per_hour", "hourly_cost"])
-def test_prices_per_hour_of_a_table(tmp_path, name):
-    (tmp_path / "runs.csv").write_text(f"gpu,minutes,{name}\na,60,9\na,61,9\nb,30,20\nb,31,20\n")
-    assert [c.price_per_hour for c in answer(tmp_path / "runs.csv").configurations] == [9, 20]
-
-
 def test_a_price_that_may_be_of_a_run_is_asked_for(tmp_path):
-    (tmp_path / "runs.csv").write_text("gpu,seed,minutes,price\na,0,60,9.1\na,1,61,9.2\nb,0,30,8.1\nb,1,31,8.2\n")
     with pytest.raises(FileError, match="price: differs between equal runs: name it price_per_hour, or cost if"):
-        answer(tmp_path / "runs.csv")
-
-
-def test_prices_by_the_names_of_logs(tmp_path):
-    (tmp_path / "prices.csv").write_text("device,price_per_hour\nb,2\ngpu a,1\n")
-    (tmp_path / "runs.csv").write_text("gpu,minutes\na,60\na,61\nb,30\nb,31\n")
-    grid = build.one_grid([str(tmp_path / "runs.csv")], tmp_path)
-    found = build.from_grid(grid, ReportOptions(prices=tmp_path / "prices.csv")).answer
-    assert [c.price_per_hour for c in found.configurations] == [1, 2]
+        of_table(tmp_path, "gpu,seed,minutes,price", "a,0,60,9.1", "a,1,61,9.2", "b,0,30,8.1", "b,1,31,8.2")
 
 
 def test_an_axis_can_be_said(tmp_path):
@@ -640,11 +628,6 @@ def test_a_chart_of_weights_and_biases_has_a_run_per_column():
     trials = raybench.load(LOGS / "wandb_export.csv").trials.set_index("trial")
     assert len(trials) == 4 and trials["params.run"].nunique() == 4
     assert trials.loc["gpt2_char_to_token1729578574.2848036", "last_train_loss"] == pytest.approx(4.36, abs=5e-3)
-
-
-def test_measured_columns_of_a_table_are_no_axes(tmp_path):
-    (tmp_path / "runs.csv").write_text("lr,minutes,val_loss\n0.1,2,3\n0.2,2,3\n0.3,2,3\n")
-    assert [c.axes["params.lr"] for c in answer(tmp_path / "runs.csv").configurations] == [0.1, 0.2, 0.3]
 
 
 @pytest.mark.parametrize(

@@ -110,11 +110,7 @@ def quick_start(runs=3) -> Answer:
     )
 
 
-MFU = Mfu(
-    Summary(0.412, 0.391, 0.434, 3),
-    FlopsAndPeak(62e12, "product", "bf16", 6e7, "examples", "counted"),
-    0.22,
-)
+MFU = Mfu(Summary(0.412, 0.391, 0.434, 3), FlopsAndPeak(62e12, "product", "bf16", 6e7, "examples", "counted"), 0.22)
 
 
 def three_axes() -> Answer:
@@ -354,14 +350,6 @@ def busy_host() -> Answer:
 
 ANSWERS = {
     made.__name__: made
-    for made in (
-        quick_start,
-        three_axes,
-        devices_with_target,
-        one_run_each,
-        several_workloads,
-        stopped,
-        busy_host,
-    )
+    for made in (quick_start, three_axes, devices_with_target, one_run_each, several_workloads, stopped, busy_host)
 }
 """From a name to what makes the answer."""

@@ -2,22 +2,17 @@
 
 from raybench.core.cell import Cell
 from raybench.planning.plan import PlannedTrial, WorkItem
-from support.cells import resolved_cell
+from support.jobs import resolved_cell
 
 
-def cell(framework="torch", precision="fp32", kind="cpu", replicas=1, optimizer="sgd", weight_decay=0.0, batch_size=64):
+def cell(framework="torch", replicas=1, **settings):
     """The content of a cell."""
+    chosen = {"batch_size": 64, "optimizer": {"name": "sgd", "learning_rate": 0.1}, "weight_decay": 0.0}
     tree = {
         "framework": framework,
         "engine": {"name": framework, "version": 1, "framework_version": "2.13"},
-        "device": {"kind": kind, "model": "EPYC", "count": 2, "replicas": replicas, "threads": 2},
-        "settings": {
-            "batch_size": batch_size,
-            "optimizer": {"name": optimizer, "learning_rate": 0.1},
-            "weight_decay": weight_decay,
-            "decay": "coupled",
-            "precision": precision,
-        },
+        "device": {"kind": "cpu", "model": "EPYC", "count": 2, "replicas": replicas, "threads": 2},
+        "settings": {**chosen, "decay": "coupled", "precision": "fp32", **settings},
         "workload": {"name": "digits_cnn", "version": 1},
         "data": {"name": "digits", "digest": "d"},
     }

@@ -10,21 +10,9 @@ from raybench.engines.base import EngineParts
 from raybench.engines.loop_facts import open_loop
 from raybench.training.clock import TrainingClock
 from raybench.training.declared import DeclaredTraining
-from raybench.training.trial import Recorder, Trial, TrialOptions
+from raybench.training.trial import Trial, TrialOptions
+from support.recorded_trial import Kept
 from support.small_training import RECIPE
-
-
-class Recorded(Recorder):
-    """The fields of all epochs."""
-
-    def __init__(self):
-        self.epochs, self.warnings = [], []
-
-    def epoch_ended(self, fields, more):
-        self.epochs.append(fields)
-
-    def warn(self, message):
-        self.warnings.append(message)
 
 
 class Training(DeclaredTraining):
@@ -32,7 +20,7 @@ class Training(DeclaredTraining):
 
     def __init__(self, framework, workload, data, device, seed=3, rank=None, **settings):
         recipe, rank, loop = Recipe(**(RECIPE | settings)), rank or Rank(), open_loop(framework, device)
-        self.ledger, self.recorded = Ledger(), Recorded()
+        self.ledger, self.recorded = Ledger(), Kept()
         clock = TrainingClock(self.ledger, device, loop)
         options = TrialOptions(math.ceil(recipe.epochs), Path(), Path(), world_size=rank.count)
         parts = EngineParts(recipe, workload, device, loop, seed, rank)

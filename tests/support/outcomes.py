@@ -24,9 +24,9 @@ def run_counts(outcome):
     return [(each.planned, each.completed) for each in outcome.report.answer.configurations]
 
 
-def endings(outcome):
-    """The number of other runs by status, of each configuration."""
-    return [{each.status: each.runs for each in own.endings} for own in outcome.report.answer.configurations]
+def notes(outcome):
+    """What its report says of the repeats."""
+    return list(outcome.report.answer.status.repeats)
 
 
 def skips(outcome):

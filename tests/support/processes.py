@@ -1,4 +1,4 @@
-"""Whether processes that a test knows by number are still there."""
+"""Whether processes that a test knows by number are still there, and waiting."""
 
 import time
 from pathlib import Path
@@ -12,6 +12,15 @@ def alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def eventually(condition, seconds=30.0):
+    """Wait until a condition holds, and fail if it does not; return what it returns."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.05)
+    return value
 
 
 def all_gone(pids, seconds=30.0):

@@ -2,12 +2,25 @@
 
 import textwrap
 
-from raybench.config import load_grid
 from raybench.core.options import GridOptions
 from raybench.execution.inline import InlineExecutor
+from raybench.planning.grid_options import requested_grid
 from raybench.run import run_grid
 from support.executors import ForkingExecutor
 from support.grid_files import events_of
+
+
+def run_trials(folder, text=None, executor=None, view=None, **options):
+    """Run `grid.yaml` of a folder, with this text if there is one; return its outcome.
+
+    Its trials alone run, in this process, unless the executor and the options ask for more; its results are in
+    the folder `results`.
+    """
+    if text is not None:
+        (folder / "grid.yaml").write_text(text)
+    chosen = {"results": folder / "results", "tracking": None, "checks": False, "report": False} | options
+    spec = requested_grid(folder / "grid.yaml", GridOptions(**chosen))
+    return run_grid(spec, executor or InlineExecutor(), view, GridOptions(**chosen))
 
 
 class Project:
@@ -28,10 +41,8 @@ class Project:
     def run(self, script, workload="command: python script.py\n", grid="", **options):
         """Run the grid of a script; return its outcome."""
         self.write("script.py", script)
-        self.write("grid.yaml", f"name: mine\nworkload:\n{textwrap.indent(textwrap.dedent(workload), '  ')}\n{grid}")
-        own = GridOptions(results=self.folder / "results", tracking=None, checks=False, report=False, **options)
-        executor = ForkingExecutor(self._server) if self._server else InlineExecutor()
-        return run_grid(load_grid(self.folder / "grid.yaml"), executor, options=own)
+        text = f"name: mine\nworkload:\n{textwrap.indent(textwrap.dedent(workload), '  ')}\n{grid}"
+        return run_trials(self.folder, text, self._server and ForkingExecutor(self._server), **options)
 
     def one(self, *arguments, **options):
         """Run a grid of one trial; return its attempt."""

@@ -7,10 +7,10 @@ from raybench.core.ledger import Ledger
 from raybench.devices import Assignment, open_device
 from raybench.engines.loop_facts import open_loop
 from raybench.training.clock import TrainingClock
-from raybench.training.trial import Trial, TrialOptions
+from raybench.training.trial import Recorder, Trial, TrialOptions
 
 
-class Kept:
+class Kept(Recorder):
     """Keeps what a trial reports.
 
     Args:
@@ -18,7 +18,6 @@ class Kept:
     """
 
     def __init__(self, done=0):
-        self.counted_before = {}
         self.done, self.epochs, self.warnings, self.later, self.more = done, [], [], {}, []
 
     def begin(self, state):
@@ -28,17 +27,15 @@ class Kept:
         self.epochs.append(fields)
         self.more.append(more)
 
-    def loop_left(self, fields):
-        pass
-
-    def decide(self, epoch, stops):
-        return stops
-
     def logged_later(self, metrics):
         self.later |= metrics
 
     def warn(self, message):
         self.warnings.append(message)
+
+    def told(self):
+        """What it has kept, as plain values."""
+        return {"epochs": self.epochs, "more": self.more, "warnings": self.warnings, "later": self.later}
 
 
 def make_trial(epochs=3, framework="none", done=0, device=None, **options):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import tarfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +32,36 @@ class Server:
     """Answer only once this is set."""
 
 
+@contextmanager
+def serving() -> Iterator[Server]:
+    """A real server on this machine."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            site.asked.append(self.path)
+            if site.hold:
+                site.hold.wait(30)
+            content = site.content.get(self.path)
+            if content is None:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content[: site.cut])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        site = Server(f"http://127.0.0.1:{http.server_port}")
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+        thread.start()
+        yield site
+        http.shutdown()
+        thread.join()
+
+
 def sha256(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
@@ -42,6 +75,12 @@ def read(folder: Path) -> Data:
 def small(*sources: Download) -> DataSet:
     files = tuple(DataFile(path, len(content), sha256(content)) for path, content in FILES.items())
     return DataSet("small", "two small files", files, {"train": 1000, "val": 1000}, read, sources)
+
+
+def loose(server: Server) -> DataSet:
+    """A data set whose files are downloaded one by one."""
+    server.content = {f"/{path}": content for path, content in FILES.items()}
+    return small(*(Download(f"{server.url}/{path}", len(data), sha256(data), (path,)) for path, data in FILES.items()))
 
 
 Member = tuple[tarfile.TarInfo, bytes]

@@ -1,5 +1,6 @@
 """Runs in MLflow: their content, what is written when, and stores that are away."""
 
+import platform
 import shutil
 import socket
 import subprocess
@@ -17,17 +18,72 @@ from urllib.request import Request, urlopen
 import pytest
 from filelock import FileLock
 from support.answers import three_axes
-from support.tracked import FileWriter, ended, epoch, eventually, runs, started
+from support.processes import eventually
 
+from raybench.core import events
+from raybench.core.events import events_file
 from raybench.core.ports import free_port
 from raybench.errors import UsageError
+from raybench.results.executions import Execution
+from raybench.results.folder import add_event, attempt_folder
 from raybench.results.grid_request import GridRequest, PlannedCell
 from raybench.results.history import GridHistory
 from raybench.tracking import writer as writing
 from raybench.tracking.mapping import Result
 from raybench.tracking.mlflow import MlflowClient, Runs
 from raybench.tracking.store import StoreError, downloaded, resolve
-from raybench.tracking.writer import INCOMPLETE, catch_up, fill
+from raybench.tracking.writer import INCOMPLETE, MlflowWriter, catch_up, fill
+
+
+class FileWriter(MlflowWriter):
+    """A writer that writes each event to its file and the history first, as a grid does."""
+
+    def __init__(self, store, folder, request=GridRequest("it"), **options):  # noqa: B008 — it is immutable
+        self.history = GridHistory.read(folder)
+        execution = Execution.begin("here", "name: it\n", request.to_json())
+        execution.write(folder)
+        self.history.executions.append(execution)
+        super().__init__(store, self.history, **options)
+
+    def put(self, event):
+        run = f"{event['trial']}-{event['attempt']}"
+        folder = attempt_folder(self.history.folder, event["trial"], run)
+        add_event(folder, event)
+        assert events_file(folder).is_file()
+        self.history.take(event, run)
+        super().put(event)
+
+
+def write_all(store, folder, *told, request=GridRequest("it")):  # noqa: B008
+    """Write events, and close the store."""
+    writer = FileWriter(store, folder, request)
+    for event in told:
+        writer.put(event)
+    assert writer.close() == 0
+
+
+def started(trial):
+    cell = {"device": {"kind": "cpu"}, "settings": {"batch_size": 8, "compile": False}}
+    return events.trial_started(trial, 1, host={"name": platform.node()}, cell=cell, label=trial, seed=3)
+
+
+def epoch(trial, number, **fields):
+    metrics = {"val/accuracy": number / 10}
+    fields = {"epoch": number, "examples": 8, "ledger": {"train": 1.0}, "metrics": metrics} | fields
+    return events.epoch_ended(trial, 1, **fields)
+
+
+def ended(trial, status="completed", **fields):
+    return events.trial_ended(trial, 1, status, wall=2.0, template_import=0.5, **fields)
+
+
+def runs(store, grid):
+    """The runs by their names."""
+    client = MlflowClient(store.uri)
+    experiment = client.get_experiment_by_name(grid)
+    found = client.search_runs([experiment.experiment_id]) if experiment else []
+    assert len({run.info.run_name for run in found}) == len(found), "no run is doubled"
+    return {run.info.run_name: run for run in found}
 
 
 @pytest.fixture
@@ -89,17 +145,10 @@ def test_run_has_what_people_look_for(own_store, grid):
 def test_repeats_share_a_configuration_and_what_varies_is_marked(own_store, grid):
     axes = {"params.x": "relu", "device": "cpu"}
     cells = [PlannedCell(name, {**axes, "batch_size": size}, 2) for name, size in (("a", 8), ("b", 8), ("c", 16))]
-    for trial, model in [
-        ("a-r0", "N1"),
-        ("a-r1", "N1"),
-        ("b-r0", "N2"),
-    ]:  # a command each
-        writer = FileWriter(own_store, grid, GridRequest("it", cells))
+    for trial, model in (("a-r0", "N1"), ("a-r1", "N1"), ("b-r0", "N2")):  # a command each
         start = started(trial)
         start["label"], start["cell"]["device"]["model"] = f"cpu, batch 8, repeat {int(trial[-1]) + 1}", model
-        writer.put(start)
-        writer.put(ended(trial))
-        assert writer.close() == 0
+        write_all(own_store, grid, start, ended(trial), request=GridRequest("it", cells))
     client = MlflowClient(own_store.uri)
     written = client.search_runs([client.get_experiment_by_name(grid.name).experiment_id])
     tagged = [(run.info.run_name, run.data.tags.get("configuration")) for run in written if run.data.params]
@@ -117,9 +166,8 @@ def test_repeats_share_a_configuration_and_what_varies_is_marked(own_store, grid
     {"completed": "FINISHED", "oom": "FINISHED", "failed": "FAILED", "lost": "FAILED", "killed": "KILLED"}.items(),
 )
 def test_every_end_has_its_status(own_store, grid, status, state):
-    writer = FileWriter(own_store, grid)
-    writer.put(ended("t-r0", status=status, error={"type": "E", "message": "m"}))  # killed before it started, too
-    assert writer.close() == 0
+    end = ended("t-r0", status, error={"type": "E", "message": "m"})
+    write_all(own_store, grid, end)  # killed before it started, too
     run = runs(own_store, grid.name)["t-r0"]
     assert (run.info.status, run.data.tags["raybench.error"]) == (state, "E: m")
 
@@ -139,10 +187,8 @@ def test_epochs_appear_while_a_trial_runs(own_store, grid, monkeypatch):
 
 
 def test_next_command_completes_the_store(own_store, grid):
-    writer = FileWriter(own_store, grid)
-    for event in (started("t-r0"), epoch("t-r0", 1)):
-        writer.put(event)
-    assert writer.close() == 0 and runs(own_store, grid.name)["t-r0"].info.status == "RUNNING"
+    write_all(own_store, grid, started("t-r0"), epoch("t-r0", 1))
+    assert runs(own_store, grid.name)["t-r0"].info.status == "RUNNING"
     history = GridHistory.read(grid)
     history.close_lost()
     (grid / INCOMPLETE).touch()
@@ -155,33 +201,23 @@ def test_next_command_completes_the_store(own_store, grid):
 
 
 def test_many_metrics_and_parameters_go_in_batches(own_store, grid):
-    writer = FileWriter(own_store, grid)
     start = started("t-r0")
     start["cell"]["params"] = {f"option_{n}": n for n in range(150)}
-    writer.put(start)
-    writer.put(epoch("t-r0", 1, metrics={f"val/m{n}": 1.0 for n in range(900)}))
-    writer.put(ended("t-r0"))
-    assert writer.close() == 0
+    many = epoch("t-r0", 1, metrics={f"val/m{n}": 1.0 for n in range(900)})
+    write_all(own_store, grid, start, many, ended("t-r0"))
     data = runs(own_store, grid.name)["t-r0"].data
     assert sum(name.startswith("val/") for name in data.metrics) == 900 and len(data.params) > 150
 
 
 def test_names_that_mlflow_refuses_are_changed(own_store, grid):
-    writer = FileWriter(own_store, grid)
-    writer.put(started("t-r0"))
-    writer.put(epoch("t-r0", 1, metrics={"val/../é%": 1.0, "val/a:b": 2.0}))
-    writer.put(ended("t-r0"))
-    assert writer.close() == 0
+    odd = epoch("t-r0", 1, metrics={"val/../é%": 1.0, "val/a:b": 2.0})
+    write_all(own_store, grid, started("t-r0"), odd, ended("t-r0"))
     assert {"val/é_", "val/a_b"} <= runs(own_store, grid.name)["t-r0"].data.metrics.keys()
 
 
 def test_store_gives_back_the_files(own_store, grid):
-    writer = FileWriter(own_store, grid)
-    for trial in ("t-r0", "u-r0"):
-        writer.put(started(trial))
-        writer.put(ended(trial))
-    writer.put(started("v-r0"))
-    assert writer.close() == 0
+    both = [event for trial in ("t-r0", "u-r0") for event in (started(trial), ended(trial))]
+    write_all(own_store, grid, *both, started("v-r0"))
     with downloaded(own_store, grid.name) as ((folder,), left_out):
         files = sorted(path.relative_to(folder) for path in folder.rglob("*.json*"))
         assert files == sorted(path.relative_to(grid) for path in grid.rglob("*.json*") if path.parent.name != "v-r0")

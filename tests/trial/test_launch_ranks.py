@@ -6,58 +6,31 @@ import signal
 import subprocess
 import sys
 import time
-from importlib import metadata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import WORKLOADS
-from support.cells import make_cell
-from support.processes import all_gone
+from support import jobs
+from support.processes import all_gone, eventually
 
 from raybench.core.events import OUTPUT, events_file
-from raybench.core.job import Job, Target
+from raybench.core.job import Target
 from raybench.core.rank import Rank, set_rank
-from raybench.core.settings import DEFAULTS
-from raybench.devices.host import model_name, usable_cores
 from raybench.execution.inline import run_job
 from raybench.trial.journal import TrialJournal
-from raybench.workloads import read_workload
 
 
-def make_job(folder, attribute, devices=2, replicas=None, timeout=120.0, params=None, target=None, **settings):
-    info = read_workload(f"ranked.py:{attribute}", WORKLOADS)
-    cores = usable_cores()
-    cell = make_cell(
-        workload=info.identity(),
-        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device={"kind": "cpu", "model": model_name(), "count": len(cores), "threads": 2}
-        | {"replicas": replicas or devices, "devices": devices},
-        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
-        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 24, **settings},
-        target=target and {"metric": target.metric, "at_most": target.at_most},
-        **({"params": params} if params else {}),
+def make_job(folder, attribute, devices=2, replicas=None, **more):
+    device = {"replicas": replicas or devices, "devices": devices}
+    return jobs.make_job(
+        folder, attribute, "ranked.py", device, threads=2, **{"batch_size": 24, "timeout": 120.0} | more
     )
-    attempt = str(folder / "attempt")
-    return Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), attempt, cores, timeout=timeout, target=target)
-
-
-@pytest.fixture(scope="module")
-def template(fork_server):
-    return fork_server()
 
 
 def ranks_in(folder):
     """The processes that the ranks said they are, by their number."""
     text = (folder / "attempt" / OUTPUT).read_text()
     return {int(number): int(pid) for number, pid in re.findall(r"rank (\d) is (\d+)", text)}
-
-
-def both_ranks_in(folder):
-    """The same, once there are two."""
-    deadline = time.monotonic() + 120
-    while len(ranks_in(folder)) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return ranks_in(folder)
 
 
 def children_of(pid):
@@ -108,7 +81,8 @@ def test_function_on_two_devices(template, tmp_path):
 @pytest.mark.slow
 def test_rank_0_ends_training_at_the_target(template, tmp_path):
     job = make_job(tmp_path, "train", epochs=50, target=Target("train/loss", at_most=10.0))
-    assert len(epochs_of(list(template.run(job)))) == 1
+    stops = replace(job.cell, stop_at_target={"metric": "train/loss", "at_most": 10.0})
+    assert len(epochs_of(list(template.run(replace(job, cell=stops))))) == 1
 
 
 @pytest.mark.slow
@@ -163,7 +137,8 @@ def test_ranks_with_different_numbers_of_epochs(template, tmp_path):
 def test_killed_from_outside_leaves_nothing(template, tmp_path, whom):
     run = template.run(make_job(tmp_path, "hanging"))
     next(run)
-    pids = both_ranks_in(tmp_path)
+    eventually(lambda: len(ranks_in(tmp_path)) == 2, 120)
+    pids = ranks_in(tmp_path)
     os.kill(pids[0] if whom == "rank 0" else children_of(template._process.pid)[0], signal.SIGKILL)
     assert list(run)[-1]["status"] == "lost"
     assert all_gone(pids.values())

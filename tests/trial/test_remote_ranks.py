@@ -3,39 +3,27 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from importlib import metadata
 
 import pytest
-from support import WORKLOADS
-from support.cells import make_cell
+from support import jobs
 from support.processes import all_gone
 
 from raybench.core.events import OUTPUT
-from raybench.core.job import Job
 from raybench.core.ports import free_port
-from raybench.core.settings import DEFAULTS
-from raybench.devices.host import model_name, usable_cores
 from raybench.execution.process import ForkServer
-from raybench.workloads import read_workload
 
 pytestmark = pytest.mark.slow
 
 
-def make_job(folder, attribute, nodes, timeout=120.0, **settings):
-    info = read_workload(f"ranked.py:{attribute}", WORKLOADS)
-    device = {"kind": "cpu", "model": model_name(), "count": len(usable_cores()), "threads": 1, "replicas": 2}
-    cell = make_cell(
-        workload=info.identity(),
-        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device=device | {"devices": nodes, **({"nodes": nodes} if nodes > 1 else {})},
-        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
-        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 24, **settings},
-    )
-    job = Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder / "attempt"), timeout=timeout)
-    if nodes == 1:
-        return job
-    meeting = {"master_port": free_port(), "relay_port": free_port(), "relay_key": "secret"}
-    return replace(job, address="127.0.0.1", interface="lo", **meeting)
+def make_job(folder, attribute, nodes, **more):
+    device = {"replicas": 2, "devices": nodes}
+    meeting = {}
+    if nodes > 1:
+        device["nodes"] = nodes
+        meeting = {"master_port": free_port(), "relay_port": free_port(), "relay_key": "secret"}
+        meeting |= {"address": "127.0.0.1", "interface": "lo"}
+    chosen = {"batch_size": 24, "timeout": 120.0, "cores": []} | meeting | more
+    return jobs.make_job(folder, attribute, "ranked.py", device, threads=1, **chosen)
 
 
 @pytest.fixture(scope="module")

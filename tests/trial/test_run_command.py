@@ -5,10 +5,9 @@ import shutil
 import sys
 import textwrap
 import time
-from contextlib import suppress
 
-import psutil
 import pytest
+from support.processes import alive
 from support.project import Project
 
 PRINTS = """
@@ -556,11 +555,6 @@ print("epoch 1")
 """
 
 
-def assert_gone(pid):
-    with suppress(psutil.NoSuchProcess):
-        assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, "ended, and waits for its parent"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="its descendants are found by /proc")
 def test_a_daemon_is_killed_with_a_warning(project):
     pid_file = project.folder / "pid"
@@ -570,7 +564,7 @@ def test_a_daemon_is_killed_with_a_warning(project):
     pid = int(pid_file.read_text())
     (warning,) = attempt.warnings
     assert f"python (process {pid})" in warning
-    assert_gone(pid)
+    assert not alive(pid)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="its descendants are found by /proc")
@@ -604,7 +598,7 @@ def test_in_a_process_of_its_own(in_a_process):
     workload = f"command: [python, script.py, '{pid_file}']\nepoch: 'epoch (.)'"
     attempt = in_a_process.one(DAEMON, workload, "timeout: 60\nmemory_limit: 4GiB\n")
     assert (attempt.status, len(attempt.warnings)) == ("completed", 1), attempt.error
-    assert_gone(int(pid_file.read_text()))
+    assert not alive(int(pid_file.read_text()))
     (output,) = in_a_process.folder.rglob("output.log")
     assert output.read_text() == "epoch 1\n"
     assert 2 << 20 < attempt.epochs[-1].memory_peak_bytes < 1 << 30
@@ -637,4 +631,4 @@ def test_a_script_goes_on_from_its_checkpoint(in_a_process):
     assert [epoch.metrics["val/epochs"] for epoch in attempt.epochs] == [1, 2, 3, 4]
     (resumed,) = in_a_process.events("trial_resumed")
     assert resumed["epoch"] == 2
-    assert_gone(int(mark.read_text()))
+    assert not alive(int(mark.read_text()))

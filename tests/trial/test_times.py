@@ -1,39 +1,27 @@
 """A trial's times have in them what they say, and nothing else."""
 
-from __future__ import annotations
-
 import time
-from importlib import metadata
 
 import pytest
-from support import WORKLOADS
 from support.attempts import attempts
-from support.cells import make_cell
+from support.jobs import make_job
 from support.workloads.slow_parts import FIRST_EVALUATION
 
-from raybench.core.job import Job, Target
-from raybench.core.settings import DEFAULTS
-from raybench.devices.host import model_name, usable_cores
+from raybench.core.job import Target
+from raybench.devices.host import usable_cores
 from raybench.results.run_table import training_s
 from raybench.trial.run import run
-from raybench.workloads import read_workload
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     """A trial whose first evaluation step is slow, and the seconds that it took."""
     folder = tmp_path_factory.mktemp("slow-parts")
-    info = read_workload("slow_parts.py:workload", WORKLOADS)
-    cell = make_cell(
-        workload=info.identity(),
-        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device={"kind": "cpu", "model": model_name(), "count": 1, "replicas": 1, "threads": 1},
-        engine={"name": "torch", "version": 1, "framework_version": metadata.version("torch")[:4]},
-        resolved={**DEFAULTS, "framework": "torch", "epochs": 2, "batch_size": 16, "evaluation_batch_size": 16},
-    )
+    device, cores = {"count": 1}, usable_cores()[:1]
+    job = make_job(folder, "workload", "slow_parts.py", device, threads=1, cores=cores, evaluation_batch_size=16)
     begun = time.perf_counter()
     events = []
-    run(Job("t-r0", 1, 0, 0, cell, info.to_json(), str(folder), str(folder), usable_cores()[:1]), events.append)
+    run(job, events.append)
     (attempt,) = attempts(events).values()
     assert attempt.status == "completed", attempt.error
     return attempt, time.perf_counter() - begun

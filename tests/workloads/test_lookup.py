@@ -1,7 +1,6 @@
 """Lookup of workloads by name and in files of the user."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -205,35 +204,3 @@ def test_a_model_for_each_framework():
     assert type(workload.build_model("torch")).__name__ == "OrderedDict"
     assert workload.build_model("tensorflow") == []
     assert Workload(model=list, dataset="digits").build_model("torch") == []
-
-
-def test_lookup_imports_nothing_heavy():
-    program = (
-        "import sys; from pathlib import Path\n"
-        "from raybench import datasets, workloads\n"
-        f"workloads.read_workload('my_file.py:my_workload', Path({str(WORKLOADS)!r}))\n"
-        "[workloads.read_workload(name, Path()) for name in workloads.names()]\n"
-        "datasets.get('digits').status(datasets.data_root())\n"
-        "heavy = {'torch', 'numpy', 'sklearn', 'pooch', 'requests', 'filelock', 'pydantic', 'ray', 'mlflow', 'rich'}\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_a_trial_needs_numpy_and_its_framework_only(tmp_path):
-    """Loading data and a workload works if the driver's packages are not installed."""
-    write(tmp_path, HEAD + "w = Workload(model=list, dataset='digits')\n")
-    program = (
-        "import json, sys; from pathlib import Path\n"
-        "for name in ('ray', 'mlflow', 'pydantic', 'click', 'rich', 'pooch', 'requests', 'filelock', 'scipy'):\n"
-        "    sys.modules[name] = None\n"
-        "from raybench import datasets, workloads\n"
-        "info = workloads.read_info(json.load(sys.stdin))\n"
-        "workload = workloads.load_workload(info, Path(sys.argv[1]))\n"
-        "print(len(datasets.get(workload.dataset).load(Path()).train))\n"
-    )
-    info = read_workload("w.py:w", tmp_path)
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    done = subprocess.run(command, input=json.dumps(info.to_json()), capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "1437"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -192,29 +191,3 @@ def test_defaults_fit_the_data() -> None:
         assert workload.defaults["batch_size"] <= dataset.examples["train"] - workload.held_out
         assert len(workload.mean) in (1, MODELS[name].shape[-1])
         assert len(workload.std) in (1, MODELS[name].shape[-1])
-
-
-def test_mnist_learning_rate_as_published(factor: Callable[[str, int], float]) -> None:
-    for step in (0, 1, 2000, 5616):
-        rate = workloads.get("mnist_cnn").defaults["learning_rate"] * factor("mnist_cnn", step)
-        assert rate == pytest.approx(1e-4 + 1e-2 * math.exp(-step / 2000), rel=1e-12)
-
-
-def test_davidnet_learning_rate_as_published(factor: Callable[[str, int], float]) -> None:
-    epoch = 97
-    at = {0.5 * epoch: 0.04, 5 * epoch: 0.4, 14.5 * epoch: 0.2, 24 * epoch: 0.0}
-    for place, rate in at.items():
-        assert 0.4 * factor("davidnet", int(place) - 1) == pytest.approx(rate, abs=0.4 / epoch / 5)
-
-
-@pytest.fixture
-def factor() -> Callable[[str, int], float]:
-    from raybench.engines.learning_rate import schedule
-
-    steps = {"davidnet": 50_000 // 512, "mnist_cnn": 60_000 // 256}
-
-    def find(name: str, step: int) -> float:
-        defaults = workloads.get(name).defaults
-        return schedule(defaults["schedule"], steps[name], steps[name] * defaults["epochs"])(step)
-
-    return find

@@ -1,11 +1,7 @@
 """A workload file whose functions return something else than they should."""
 
 import pytest
-
-from raybench.config import load_grid
-from raybench.core.options import GridOptions
-from raybench.execution.inline import InlineExecutor
-from raybench.run import run_grid
+from support.project import run_trials
 
 FILE = """
 import numpy as np
@@ -55,9 +51,8 @@ def attempt_of(tmp_path_factory):
     (folder / "mine.py").write_text(FILE)
 
     def run(workload):
-        (folder / "grid.yaml").write_text(f"name: mine\nworkload: mine.py:{workload}\nepochs: 1\nbatch_size: 16\n")
-        options = GridOptions(results=folder / workload, tracking=None, checks=False, report=False)
-        (attempt,) = run_grid(load_grid(folder / "grid.yaml"), InlineExecutor(), options=options).latest.values()
+        text = f"name: mine\nworkload: mine.py:{workload}\nepochs: 1\nbatch_size: 16\n"
+        (attempt,) = run_trials(folder, text, results=folder / workload).latest.values()
         return attempt
 
     return run

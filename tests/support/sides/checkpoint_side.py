@@ -3,18 +3,12 @@
 from contextlib import suppress
 from pathlib import Path
 
-from support import WORKLOADS
-from support.cells import make_cell
+from support.jobs import make_job
 
 from raybench.core.job import Job
-from raybench.core.settings import DEFAULTS
-from raybench.devices.host import model_name, usable_cores
 from raybench.trial.checkpoint import FOLDER
 from raybench.trial.run import run
-from raybench.workloads import read_workload
 
-HERE = WORKLOADS
-KINDS = {"torch": "cpu", "tensorflow": "cpu", "torch_xla": "xla_cpu"}
 EVERYTHING = {"augmentation": ["flip", {"crop": 2}, {"cutout": 3}], "weight_decay": 1e-3}
 
 
@@ -22,21 +16,11 @@ class Lost(BaseException):
     """The process ends here."""
 
 
-def job(framework, folder, attempt, trial="t-r0", every=1, resume=None, seed=5, device=None, **settings):
+def job(framework, folder, attempt, every=1, **more):
     """The job of an attempt, made in the tests' own process: reading a workload needs more than a framework."""
-    info = read_workload("checkpointed.py:both", HERE)
-    count = len(usable_cores())
-    hardware = {"kind": KINDS[framework], "model": model_name(), "count": count, "replicas": 1, "threads": 1}
-    cell = make_cell(
-        workload=info.identity(),
-        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device=hardware | (device or {}),
-        engine={"name": framework, "version": 1, "framework_version": "0.0"},
-        resolved={**DEFAULTS, "framework": framework, "epochs": 6, "batch_size": 32, **EVERYTHING, **settings},
-    )
-    own = str(Path(folder) / f"attempt-{attempt}")
-    asked = {"checkpoint_every": every, "resume": resume}
-    return Job(trial, attempt, 0, seed, cell, info.to_json(), str(folder), own, usable_cores(), **asked)
+    more = {"threads": 1, "epochs": 6, "batch_size": 32, **EVERYTHING, **more}
+    more |= {"attempt": attempt, "seed": 5, "checkpoint_every": every, "folder": f"{folder}/attempt-{attempt}"}
+    return make_job(folder, "both", "checkpointed.py", framework=framework, **more)
 
 
 def attempt(job, folder, lost_in=None):

@@ -2,31 +2,25 @@
 
 from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 
-from support.cells import make_cell
+from support.jobs import job_of
 
 from raybench.checks.weight_decay import measure
 from raybench.core.cell import CellWorkload
-from raybench.core.job import Job
-from raybench.core.settings import DEFAULTS
 from raybench.devices import open_device
 from raybench.devices.base import Assignment
 
+ANY = SimpleNamespace(name="any", dataset=None, identity=lambda: CellWorkload("any", 1), to_json=lambda: {"file": None})
 
-def job(framework, kind="cpu", replicas=1, devices=1, folder="", **settings):
+
+def job(framework, kind="cpu", replicas=1, devices=1, folder="", **more):
     """The job of a proof."""
     model = open_device(kind, framework, Assignment([], [], 1)).describe().model
-    device = {"kind": kind, "model": model, "count": 1, "replicas": replicas, "threads": 1}
+    device = {"kind": kind, "model": model, "count": 1, "replicas": replicas}
     if devices > 1:
         device["devices"] = devices
-    cell = make_cell(
-        workload=CellWorkload("any", 1),
-        data={"name": "any", "digest": None, "examples": {"train": None, "val": None}},
-        device=device,
-        engine={"name": framework, "version": 1, "framework_version": "1.0"},
-        resolved={**DEFAULTS, "framework": framework, **settings},
-    )
-    return Job("decay-test", 1, 0, 0, cell, {"file": None}, "", folder, check="weight_decay")
+    return job_of(ANY, folder, framework, device, threads=1, cores=[], folder=folder, check="weight_decay", **more)
 
 
 def prove_all(on, cases, kind="cpu"):

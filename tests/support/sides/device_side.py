@@ -1,17 +1,13 @@
 """What the tests of devices do in a process that sees the user's own accelerators; plain values in and out."""
 
 import time
-from importlib import metadata
 
 from support import WORKLOADS
-from support.cells import make_cell
+from support.jobs import job_of
 
 from raybench.core import memory
-from raybench.core.job import Job
-from raybench.core.settings import DEFAULTS
 from raybench.devices import KINDS, Assignment, missing_precision, open_device
 from raybench.devices.host import usable_cores
-from raybench.engines import FRAMEWORKS
 from raybench.trial.record import record
 from raybench.workloads import read_info
 
@@ -63,47 +59,20 @@ def describe(kind, framework):
     }
 
 
-def job(kind, framework, folder, workload, replicas=1, check="", labels=None, memory_limit=0, **settings):
+def job(kind, framework, workload, replicas=1, **more):
     """The job of a trial or check on one device of a kind."""
-    cores = usable_cores()
-    info = read_info(workload)
-    missing = missing_precision(kind, settings.get("precision", "fp32"))
+    missing = missing_precision(kind, more.get("precision", "fp32"))
     assert not missing, missing
-    cell = make_cell(
-        workload=info.identity(),
-        data={"name": info.name, "digest": None, "examples": {"train": None, "val": None}},
-        device={
-            "kind": kind,
-            "model": hardware_of(kind).model,
-            "count": 1,
-            "replicas": replicas,
-            "threads": len(cores),
-        },
-        engine={"name": framework, "framework_version": metadata.version(FRAMEWORKS[framework].package)},
-        resolved={**DEFAULTS, "framework": framework, "epochs": 2, "batch_size": 64, **settings},
-    )
-    return Job(
-        trial="device-test",
-        attempt=1,
-        repeat=0,
-        seed=0,
-        cell=cell,
-        workload=info.to_json(),
-        data_root=str(WORKLOADS),
-        folder=str(folder),
-        cores=cores,
-        visible=visible(kind),
-        check=check,
-        labels=labels or {},
-        memory_limit=memory_limit,
-    )
+    device = {"kind": kind, "model": hardware_of(kind).model, "count": 1, "replicas": replicas}
+    more = {"batch_size": 64, "visible": visible(kind), **more}
+    return job_of(read_info(workload), WORKLOADS, framework, device, **more)
 
 
-def events_of(kind, framework, folder, workload, **options):
+def events_of(kind, framework, workload, **options):
     """The events of one trial or check, run in this process."""
     memory.limit(options.get("memory_limit", 0))
     events = []
-    record(job(kind, framework, folder, workload, **options), events.append)
+    record(job(kind, framework, workload, **options), events.append)
     return events
 
 

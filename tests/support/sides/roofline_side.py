@@ -4,12 +4,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from support.cells import make_cell
+from support.jobs import job_of
 
 from raybench import datasets, workloads
 from raybench.checks import roofline
-from raybench.core.job import Job
-from raybench.core.settings import DEFAULTS
 from raybench.devices import open_device
 from raybench.devices.base import Assignment
 from raybench.engines import FRAMEWORKS, open_module
@@ -38,20 +36,10 @@ def measure(on, kind, folder):
     """What the check comes to for digits_cnn, with small operations."""
     for name, value in SMALL.items():
         setattr(roofline, name, value)
-    return roofline.measure(_job(on, kind, folder))
-
-
-def _job(on, kind, folder, workload="digits_cnn"):
     model = open_device(kind, on, Assignment([], [], 1)).describe().model
-    info = read_workload(workload, Path(folder))
-    cell = make_cell(
-        workload=info.identity(),
-        data={"name": "digits", "digest": None, "examples": {"train": 8, "val": 8}},
-        device={"kind": kind, "model": model, "count": 1, "replicas": 1, "threads": 1},
-        engine={"name": on, "version": 1, "framework_version": "1.0"},
-        resolved={**DEFAULTS, "framework": on},
-    )
-    return Job("check-test", 1, 0, 0, cell, info.to_json(), str(datasets.data_root()), folder)
+    device = {"kind": kind, "model": model, "count": 1}
+    info = read_workload("digits_cnn", Path(folder))
+    return roofline.measure(job_of(info, datasets.data_root(), on, device, threads=1, cores=[], folder=folder))
 
 
 def count_small(on):

@@ -1,5 +1,6 @@
 """What the tests of the TensorFlow engine do in a TensorFlow process; plain values in and out."""
 
+import os
 import time
 
 import keras
@@ -8,10 +9,11 @@ import tensorflow as tf
 from support.declared import Training
 from support.declared import part as metrics_of
 from support.sides.keras_workloads import network as digits_network
-from support.small_training import pictures
+from support.small_training import MEAN, STD, pictures
 
 from raybench.datasets.splits import Data, Split
 from raybench.devices import Assignment, open_device
+from raybench.devices.host import usable_cores
 from raybench.engines.batch_order import Augmentation, BatchSampler, EpochPlan
 from raybench.engines.images import reflect
 from raybench.engines.tensorflow.engine import cross_entropy
@@ -22,7 +24,6 @@ from raybench.workloads.base import Workload
 
 layers = keras.layers
 SEED = 3
-MEAN, STD = (120.0, 125.0, 130.0), (60.0, 61.0, 62.0)
 
 
 def network():
@@ -247,3 +248,21 @@ def cross_entropy_of(outputs, targets, smoothing):
 def a_fraction(**how):
     """Steps and examples of each epoch of a run."""
     return [[epoch["steps"], epoch["examples"]] for epoch in make_training(**how).epochs()]
+
+
+def opened(threads=1):
+    """What a trial on the CPU sees, and how many threads really compute."""
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        os.environ[name] = "7"
+    device = open_device("cpu", "tensorflow", Assignment([usable_cores()[0]], [], threads))
+    device.hide_others()
+    device.open("fp32")
+    tf.linalg.matmul(tf.ones([500, 500]), tf.ones([500, 500]))
+    return {
+        "visible": os.environ["CUDA_VISIBLE_DEVICES"],
+        "threads": device.threads(),
+        "own_cores": usable_cores(),
+        "cores": device.describe().count,
+        "kind": device.describe().kind,
+        "devices": len(tf.config.list_logical_devices("CPU")),
+    }

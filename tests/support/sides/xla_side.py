@@ -3,6 +3,7 @@
 import os
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 
 # Programs that are compiled five times as fast and compute the same: read when the first device is asked for.
@@ -12,23 +13,12 @@ import torch
 import torch_xla
 from support import weights
 from support.declared import Training
-from support.small_training import pictures
+from support.small_training import MEAN, STD, pictures, torch_network
 from torch_xla.debug import metrics
 
 from raybench.datasets.splits import Data
 from raybench.devices import Assignment, frameworks, open_device
 from raybench.workloads.base import Workload
-
-
-def network(dropout):
-    return torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3, padding=1, bias=False),
-        torch.nn.BatchNorm2d(8),
-        torch.nn.ReLU(),
-        torch.nn.Flatten(),
-        torch.nn.Dropout(dropout),
-        torch.nn.Linear(8 * 64, 2),
-    )
 
 
 def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, **changes):
@@ -37,12 +27,7 @@ def train(kind="xla_cpu", seed=3, dropout=0.0, there=None, **changes):
     device = open_device(kind, framework, Assignment([], [], 1, there or changes.get("devices", 1)))
     device.hide_others()
     device.open(changes.get("precision", "fp32"))
-    workload = Workload(
-        model=lambda: network(dropout),
-        dataset="digits",
-        mean=(120.0, 125.0, 130.0),
-        std=(60.0, 61.0, 62.0),
-    )
+    workload = Workload(model=partial(torch_network, dropout), dataset="digits", mean=MEAN, std=STD)
     data = Data(pictures(210, seed=0), pictures(70, seed=1))
     training = Training(framework, workload, data, device, seed, **changes)
     device.synchronize()
