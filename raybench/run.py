@@ -107,9 +107,9 @@ def run_grid(
             session = Session(plan, root, store, history, options, executor, view, limits)
             session.run(missing_work(plan, history, options.retry, options.rerun))
             counted = latest(as_requested(history, session.request)[0])
-            planned = [trial.trial_id for trial in plan.trials]
+            planned = [trial.trial_id for trial in session.plan.trials]
             return Outcome(
-                plan=plan,
+                plan=session.plan,
                 latest={trial: counted[trial] for trial in planned if trial in counted},
                 report=session.report(),
                 ran=session.ran,

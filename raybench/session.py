@@ -123,6 +123,7 @@ class Session:
         limits: of a comparison of two versions, which is repeated until it is decided.
 
     Attributes:
+        plan: also of nodes that were started meanwhile.
         interrupted: whether the user stopped it.
         ended: last status of each trial that ended during it.
         ran: number of attempts that ended during it, without those that were killed.
@@ -140,7 +141,7 @@ class Session:
         view: ProgressListener,
         limits: Limits | None = None,
     ) -> None:
-        self._plan, self._root, self._store, self._history = plan, root, store, history
+        self.plan, self._root, self._store, self._history = plan, root, store, history
         self._folder, self._options, self._executor, self._view = history.folder, options, executor, view
         self._limits = limits
         self._spending = Spending(plan, options.spend, options.within)
@@ -172,8 +173,8 @@ class Session:
         self._begin()
         self._schedule = Schedule(
             self._with_checks(todo),
-            self._plan.nodes,
-            self._plan.spec.retries,
+            self.plan.nodes,
+            self.plan.spec.retries,
             self._more,
             wanted,
             60.0 * self._options.wait_for_nodes,
@@ -181,7 +182,7 @@ class Session:
             self._options.open,
         )
         load = self._quiet(self._executor.host_load())  # before raybench starts processes of its own
-        self._view.begin(self._plan, todo, self._history, wanted)
+        self._view.begin(self.plan, todo, self._history, wanted)
         if load and load.high:
             self._view.warn(BUSY.format(load=load) + (PASSIVE if "OMP_WAIT_POLICY" not in os.environ else ""))
         if self._options.open:
@@ -250,16 +251,16 @@ class Session:
 
     def _wanted(self) -> Mapping[str, ResourceRequest]:
         """The resources of the devices that no node has yet, if the cluster starts nodes."""
-        wanted = self._plan.wanted if self._options.wait_for_nodes else {}
+        wanted = self.plan.wanted if self._options.wait_for_nodes else {}
         return wanted if wanted and self._executor.starts_nodes() else {}
 
     def _arrived(self, device: str, nodes: Sequence[Node]) -> Sequence[WorkItem]:
         """Plan again with the nodes that were started for a device; return its trials."""
-        skipped = [cell for cell in self._plan.cells if cell.profile == device]
-        self._plan = make_plan(self._plan.spec, [*self._plan.nodes, *nodes], self._root)
-        cells = {cell.cell_id for cell in self._plan.cells if cell.profile == device and not cell.skip}
+        skipped = [cell for cell in self.plan.cells if cell.profile == device]
+        self.plan = make_plan(self.plan.spec, [*self.plan.nodes, *nodes], self._root)
+        cells = {cell.cell_id for cell in self.plan.cells if cell.profile == device and not cell.skip}
         if not cells:
-            reason = next((str(cell.skip) for cell in self._plan.cells if cell.profile == device), "")
+            reason = next((str(cell.skip) for cell in self.plan.cells if cell.profile == device), "")
             if not nodes:
                 reason = f"no node came within {self._options.wait_for_nodes:g} min"
             self.tell(f"{device}: {plural(len(skipped), 'configuration')} skipped: {reason}")
@@ -272,9 +273,9 @@ class Session:
             self._execution.write(self._folder)
         self._history.executions[-1] = self._execution
         self._common_failure = CommonFailure(
-            self._plan, [run.trial for run in self._history.attempts.values() if run.epochs]
+            self.plan, [run.trial for run in self._history.attempts.values() if run.epochs]
         )
-        missing = missing_work(self._plan, self._history, self._options.retry, self._options.rerun)
+        missing = missing_work(self.plan, self._history, self._options.retry, self._options.rerun)
         self._later += [work for work in missing if work.trial.cell.cell_id in cells]
         progress, todo = self._next_repeats()
         self._todo += len(todo)
@@ -290,7 +291,7 @@ class Session:
             request.to_json(),
             self._options.rerun,
             self._history.executions,
-            self._plan.workload.folder or str((self._plan.spec.source_path or Path("grid")).parent),
+            self.plan.workload.folder or str((self.plan.spec.source_path or Path("grid")).parent),
         )
         with writing(self._folder):
             execution.write(self._folder)
@@ -303,7 +304,7 @@ class Session:
             self._writer.wait_open()  # loading MLflow takes a core for seconds and would slow a timed trial
         if check:
             self._view.checking(describe(assignment.work, check))
-        job = make_job(self._plan, assignment, self._folder, self._root)
+        job = make_job(self.plan, assignment, self._folder, self._root)
         clock, name = self._history.output_clock(job.cell), self._execution.name if self._execution else None
         job = replace(job, labels={**job.labels, "origin": self._origin, "execution": name}, output_clock=clock)
         job = self._checks.complete(job, assignment.work, check, self._folder)
@@ -330,7 +331,7 @@ class Session:
         if stops and (removed := self._schedule.stop()):
             self.tell(ALL_FAIL.format(left=removed, total=self._todo))
         error = event.get("error") or {}
-        is_local = not any(node.address for node in self._plan.nodes)
+        is_local = not any(node.address for node in self.plan.nodes)
         if event.get("status") == TrialStatus.LOST and error.get("disk_full") and is_local:
             raise ResultsError(f"{event['trial']}: {error['message']}. {STOPPED}")  # a retry would fail again
 
@@ -387,7 +388,7 @@ class Session:
     @cached_property
     def request(self) -> GridRequest:
         """What this execution is asked for, without passwords in URIs and credentials in parameters."""
-        request = request_of(self._plan)
+        request = request_of(self.plan)
         limits = vars(self._limits) if self._limits else None
         request = replace(request, limits=limits, these_machines=self._options.these_machines)
         cells = [replace(c, axes=masked(c.axes), content=c.content.without_secrets()) for c in request.cells]
@@ -426,7 +427,7 @@ class Session:
         self._page_is_due, began = False, time.monotonic()
         try:
             report = self._make_report()
-            may_end_earlier = self._plan.spec.rule is not None
+            may_end_earlier = self.plan.spec.rule is not None
             running = running_sentence(report.answer, report.made, may_end_earlier, self._page_s)
             write_atomic(self._folder / REPORT, page(report, running))
         except Exception as error:
