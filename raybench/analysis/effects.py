@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import geometric_mean
@@ -21,6 +21,8 @@ from raybench.devices import hosted
 
 DEPENDENCE_ALPHA = 0.01
 """Level of all tests of dependence together; with that of the best configuration, 5% for a whole report."""
+
+SPEED, QUALITY = " speed", " quality"  # names that no axis has
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,10 @@ def effects(
                 pairs = [(configurations[a], configurations[b]) for a, b in matching.sets(axis, value, baseline)]
                 quality = {metric: estimate for metric in metrics if (estimate := shown_effect(metric, pairs))}
                 rows.append(_Row(axis, value, baseline, pairs, _cost_effect(TIME, pairs), quality))
-    dependent = _dependences(rows, matching, metrics)
+    shown = _dependences(rows, matching, metrics)
+    axes = {number: axis for number, axis in reversed(shown) if axis in matching.axes}  # that with the smallest p
     effects_made = [
-        _effect(row, matching, metrics, dependent.get(number))
+        _effect(row, matching, metrics, axes.get(number), {kind for place, kind in shown if place == number})
         for number, row in enumerate(rows)
         if row.speed or row.quality
     ]
@@ -82,17 +85,19 @@ def _efficiency(pairs: Pairs, amounts: tuple[float, float] | None, runs: tuple[i
     return scaled(as_ratio(single.mean, runs), amounts[1] / amounts[0])
 
 
-def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str]) -> dict[int, str]:
-    """Return the axis on which an effect is shown to depend, by the number of its row.
+def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the axes on which effects are shown to depend, with the number of the row, the smallest p first.
 
-    Holm's correction is over all tests of the report.
+    `SPEED` and `QUALITY` instead of an axis: that effect is shown to differ between sets. Holm's correction is over all
+    tests of the report.
     """
     probabilities: dict[tuple[int, str], float] = {}
     qualities = [row.quality.get(metrics[0]) if metrics else None for row in rows]
-    for estimates in ([row.speed for row in rows], qualities):
+    for kind, estimates in ((SPEED, [row.speed for row in rows]), (QUALITY, qualities)):
         tables = {number: estimate.table for number, estimate in enumerate(estimates) if estimate and estimate.table}
         df = sum(table.df for table in tables.values())
         residual = sum(table.ms_residual * table.df for table in tables.values()) / max(1, df)
+        probabilities |= {(number, kind): table.p_of_sets(residual) for number, table in tables.items()}
         for (number, table), axis in product(tables.items(), matching.axes):
             row = rows[number]
             groups = [format_value(cell.axes.get(axis)) for cell, _ in row.timed]
@@ -101,7 +106,7 @@ def _dependences(rows: Sequence[_Row], matching: Matching, metrics: Sequence[str
             if is_tested and len(names) > 1:
                 p = table.dependence([names.index(group) for group in groups], residual)
                 probabilities[number, axis] = min(p, probabilities.get((number, axis), 1.0))
-    return dict(reversed(holm(probabilities, DEPENDENCE_ALPHA)))  # of several axes the one with the smallest
+    return holm(probabilities, DEPENDENCE_ALPHA)
 
 
 def _amounts(row: _Row) -> tuple[float, float] | None:
@@ -120,13 +125,15 @@ def _cores(measured: Measured) -> int | None:
     return device.world_size * max(1, device.threads // device.world_size)
 
 
-def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: str | None) -> Effect:
+def _effect(
+    row: _Row, matching: Matching, metrics: Sequence[str], depends_on: str | None, differing: Collection[str]
+) -> Effect:
     cell, reference = row.pairs[0]
     has_jobs = len({cell.job for cell, _ in row.pairs}) > 1
     job_axis = next((axis for axis in JOB_AXES if axis in matching.axes), "") if has_jobs else ""
     axis, main = job_axis or depends_on or "", metrics[0] if metrics else ""
     ratios = [math.exp(estimate.value) for estimate in row.speed.sets] if row.speed else []
-    opposite = row.speed is not None and row.speed.changes_sign
+    opposite = row.speed is not None and row.speed.changes_sign(SPEED in differing)
     least = min((len(side.times) or len(side.completed) for pair in row.timed or row.pairs for side in pair), default=0)
     runs = least, least
     points = [estimate.value for estimate in row.quality[main].sets] if main in row.quality else []
@@ -153,7 +160,8 @@ def _effect(row: _Row, matching: Matching, metrics: Sequence[str], depends_on: s
         quality={
             metric: as_difference(estimate.mean, metric, runs)
             for metric, estimate in row.quality.items()
-            if not (job_axis and len(estimate.sets) > 1) and not (metric == main and estimate.changes_sign)
+            if not (job_axis and len(estimate.sets) > 1)
+            and not (metric == main and estimate.changes_sign(QUALITY in differing))
         },
         quality_least=min(points, default=None),
         quality_most=max(points, default=None),
@@ -189,7 +197,7 @@ def _to_target(pairs: Pairs) -> Ratio | None:
         return ratios[0]
     tries = [side.tries for pair in pairs for side in pair]
     runs, estimate = min(map(len, tries)), _cost_effect(TIME_TO_TARGET, pairs)
-    if estimate and estimate.changes_sign:
+    if estimate and estimate.changes_sign():
         return None
     if estimate and all(run.reached for target_runs in tries for run in target_runs):
         return as_ratio(estimate.mean, (runs, runs))

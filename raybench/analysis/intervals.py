@@ -418,18 +418,18 @@ class EffectEstimate:
     sets: tuple[Estimate, ...]
     table: TwoWayTable | None = None
 
-    @property
-    def changes_sign(self) -> bool:
-        """Whether one set is shown to have a positive effect and one a negative: a mean would hide both.
+    def changes_sign(self, differs: bool = False) -> bool:
+        """Return whether sets with effects of both signs are shown to differ: a mean would hide one of them.
 
-        Their intervals allow for all candidates. With one run each, the effects need to be large.
+        They are if that is known (`differs`), or if one is shown to be positive and one negative, by intervals that
+        allow for all candidates. With one run each, the effects need to be large.
         """
         values = [part.value for part in self.sets]
         limit = 0.0 if self.table or self.mean.error is not None else LEAST_OPPOSITE
         if not min(values) < -limit or not max(values) > limit:
             return False
         lows, highs = zip(*(part.interval() or (part.value, part.value) for part in self.sets), strict=True)
-        return min(highs) < 0 < max(lows)
+        return differs or min(highs) < 0 < max(lows)
 
 
 class TwoWayTable:
@@ -474,6 +474,12 @@ class TwoWayTable:
         # The test hardly sees what two repeats share, whatever the number of sets.
         df, alpha = ((n - 1) * m, ALPHA) if n > 2 else (min(m, MOST_DF_OF_TWO), POOLED_ALPHA)
         return Estimate(value, math.sqrt(together / (n * m)), df, alpha, paired=True)
+
+    def p_of_sets(self, residual: float = 0.0) -> float:
+        """Return the p value of equal means of all sets, with the larger residual of the table and of several."""
+        n, m = self.values.shape
+        between, within = n * float(self.values.mean(axis=0).var(ddof=1)), max(self.ms_residual, residual)
+        return f_probability(between, within, m - 1, self.df)
 
     def dependence(self, groups: Sequence[int], residual: float = 0.0) -> float:
         """Return the p value of equal means in two or more groups of sets: Student's t of each two (Bonferroni).

@@ -160,12 +160,12 @@ def test_errors_shrink_with_the_root_of_the_repeats():
 def test_sets_with_effects_of_both_signs(effects, spread, changes):
     noise = spread * np.array([[1, -1, 0], [-1, 0, 1]])
     pairs = [(samples(np.exp(value + own)), samples((1.0,) * 3)) for value, own in zip(effects, noise, strict=True)]
-    assert effect_over(pairs).changes_sign == changes
+    assert effect_over(pairs).changes_sign() == changes
 
 
 @pytest.mark.parametrize(("effects", "changes"), [((0.8, 1.3), True), ((0.95, 1.04), False), ((1.2, 1.3), False)])
 def test_single_runs_with_effects_of_both_signs(effects, changes):
-    assert effect_over([(samples((value,)), samples((1.0,))) for value in effects]).changes_sign == changes
+    assert effect_over([(samples((value,)), samples((1.0,))) for value in effects]).changes_sign() == changes
 
 
 def test_holm_stops_at_the_first_insignificant():

@@ -302,7 +302,11 @@ gtx_1080_ti,0.25,vast.ai,2020-06-01
         ("katnoria_cnn", [], f"{ONE} gtx_1080_ti (the reference), fastest of 3 and cheapest: 2.7x as fast as k80"),
         # 8.33 ms x $1.46/h = $3.38 and 4.26 ms x $4.50/h = $5.32 for a million images
         ("resunet", [], "Undecided on resunet_v1: p100, batch 128, cheapest of 5: $3.38"),
-        ("tpu_tutorial", [], f"{ONE} tpu (the reference), fastest and cheapest: 19x as fast as t4"),
+        (
+            "tpu_tutorial",
+            [],
+            f"{ONE} tpu, batch 512 (the reference), fastest and cheapest: 19x as fast as t4, batch 128",
+        ),
         (
             "resnet63",
             [],

@@ -74,22 +74,24 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
     "set equal `epochs`, a `budget` or a `target`, or make `epochs` an axis", of_pair=True, guess=True, about="quality"
 )
 def unequal_epochs(view: View, index: int, reference: int) -> Iterator[str]:
-    """Sides trained for unequal numbers of epochs: their quality is not compared."""
+    """Sides trained for unequal numbers of epochs."""
     metric = view.answer.metric
     sides = sorted((index, reference))  # so that a sentence with both directions says it once
-    if why := unlike(*(view.measured[side] for side in sides), metric):
+    if why := unlike(view.measured[sides[0]], view.measured[sides[1]], metric):
         lengths = (f"{view.rows[side].label}: {view.measured[side].length_text}" for side in sides)
         yield f"{metric} not compared ({'; '.join(lengths) if why is UNEQUAL_LENGTH else why})"
 
 
-@detects("run both sides with the same settings", of_pair=True, guess=True)
+@detects("run these", of_pair=True, guess=True)
 def no_match(view: View, index: int, reference: int) -> Iterator[str]:
-    """The best differs from the other side in further settings, with which that side has no completed run."""
-    own, other = (view.rows[side].axes for side in (index, reference))
-    differing = [axis for axis in view.matching.axes if axis in own and own[axis] != other.get(axis)]
+    """The best has settings with which the other side has no completed run."""
+    best_axes, reference_axes = view.rows[index].axes, view.rows[reference].axes
+    differing = [
+        axis for axis in view.matching.axes if axis in best_axes and best_axes[axis] != reference_axes.get(axis)
+    ]
     compared = [axis for axis in differing if axis in view.matching.compared]
     settings = [axis for axis in differing if axis not in compared and axis.startswith((*SETTINGS_OF_TRAINING, PARAM))]
-    sides = [(other, compared), (own, settings)]
+    sides = [(reference_axes, compared), (best_axes, settings)]
     has_run = any(
         row.completed and all(row.axes.get(axis) == side.get(axis) for side, axes in sides for axis in axes)
         for row in view.rows
@@ -111,7 +113,7 @@ def runs_of_unequal_length(view: View) -> Iterator[Caution]:
 
 @detects("let it decide with `--metric NAME`", of_pair=True, guess=True, about="quality")
 def other_metric_worse(view: View, index: int, reference: int) -> Iterator[str]:
-    """One metric is taken for the quality, and the best is significantly worse in another one of validation."""
+    """The best is significantly worse in a further metric of validation."""
     side, other = view.measured[index], view.measured[reference]
     for name in quality_metrics(side.qualities):
         gap = None if name == view.answer.metric else quality_difference(side, other, name)
@@ -144,10 +146,11 @@ def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
         yield f"an epoch of {names[0]} with its evaluation takes {longer} one of {names[1]}"
 
 
-@detects("train for as long as it will be used, or compare whole runs by `--whole-runs`", of_pair=True, guess=True)
+@detects("use `--whole-runs`", of_pair=True, guess=True)
 def start_up_decides(view: View, index: int, reference: int) -> Iterator[str]:
-    """The best by its steady speed has the longer runs, because of compilation or start-up, which no speed contains."""
-    rows, sides = ([of[side] for side in (index, reference)] for of in (view.rows, view.measured))
+    """Compilation or start-up makes the runs of the fastest longer."""
+    rows = view.rows[index], view.rows[reference]
+    sides = view.measured[index], view.measured[reference]
     is_training = not (view.answer.budget or view.answer.target or view.answer.unit.name == "run")
     if not is_training or not all(side.times and side.lengths for side in sides):
         return
