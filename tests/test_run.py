@@ -141,20 +141,22 @@ def test_stopped_rerun_hides_no_result(grid, monkeypatch):
     assert sorted(attempt.attempt for attempt in fresh.latest.values()) == [2, 3], "no number is given twice"
 
 
-def test_devices_whose_node_never_comes_are_skipped(grid, monkeypatch):
+@pytest.mark.parametrize("comes", [False, True])
+def test_devices_whose_node_never_comes_are_skipped(grid, monkeypatch, comes):
     def run(self, schedule, *arguments):
         while not schedule.finished:
             whole(self, schedule, *arguments)
             for device in [*schedule.wanted]:
-                schedule.arrive(device, [])
+                nodes = [replace(node, name="further", resources={"big": 1.0}) for node in self.nodes() if comes]
+                schedule.arrive(device, nodes)
 
     whole = InlineExecutor.run
     monkeypatch.setattr(InlineExecutor, "run", run)
     monkeypatch.setattr(InlineExecutor, "starts_nodes", lambda self: True)
     text = DIGITS + "devices: {big: {kind: cpu, resources: {big: 1}}}\n"
     outcome, started = grid(text.replace("device: [cpu]", "device: [cpu, big]"))
-    assert len(started) == 2 and statuses(outcome) == ["completed"] * 2
-    assert "big: 2 configurations skipped: no node came within 30 min" in outcome.warnings
+    assert len(started) == (4 if comes else 2) and statuses(outcome) == ["completed"] * len(started)
+    assert ("big: 2 configurations skipped: no node came within 30 min" in outcome.warnings) != comes
 
 
 def run_and_be_stopped(self, schedule, make_job, sink, tell):
