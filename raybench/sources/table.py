@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,10 @@ _SECONDS = {
 }
 _CLOCKS = {"time", "duration", "runtime", "elapsed", "wallclock"}
 _PARTS = {"epoch": "epoch", "step": "step", "steps": "step", "iter": "step", "iteration": "step", "it": "step"}
+_BEGIN = {"start", "started", "begin", "began"}
+_END = {"end", "ended", "finish", "finished", "stop", "stopped"}
+_MOMENTS = {*_BEGIN, *_END, "date", "timestamp", "created"}
+"""Words of columns with points in time, of which one alone is no duration."""
 _OF_TIME = {
     *(*_CLOCKS, *_PARTS, "train", "training", "wall", "total", "run", "epochs", "per", "in", "to"),
     *("avg", "average", "mean"),
@@ -114,7 +120,9 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     rows = [(line, values) for line, values in zip(file.lines, texts, strict=True) if not _is_summary(values)]
     left_out = [values[0].strip() for values in texts if _is_summary(values)]
     file.lines, texts = [line for line, _ in rows], [values for _, values in rows]
-    columns = _plain({name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)})
+    written = {name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)}
+    written, taken = _with_durations(file, written)
+    columns = _plain(written)
     repeats = [name for name in columns if name.lower() in _REPEATS]
     if repeats and "repeat" not in columns and "epoch" not in columns and _are_repeats(columns[repeats[0]]):
         columns = {"repeat" if name == repeats[0] else name: column for name, column in columns.items()}
@@ -138,8 +146,45 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     table = _of_runs(file.path, columns)
     table.lines, table.clock = file.lines, OF_A_TABLE
     said = [f"Left out {', '.join(left_out)}, taken for a summary of other lines"] if left_out else []
+    said += [taken] if taken else []
     table.warning = ". ".join(filter(None, [table.warning, *said]))
     return table
+
+
+def _with_durations(file: CsvTable, columns: dict[str, list[str]]) -> tuple[dict[str, list[str]], str]:
+    """Return columns with the seconds of each run from two that say when it began and ended, and which these are.
+
+    Adds a problem for a run that ended before it began.
+    """
+    moments = {name: [_moment(text) if text else None for text in texts] for name, texts in columns.items()}
+    names = [
+        [n for n, of in moments.items() if any(of) and not words.isdisjoint(_words_of(n))] for words in (_BEGIN, _END)
+    ]
+    if [*map(len, names)] != [1, 1] or "wall_s" in columns:
+        return columns, ""
+    (begin,), (end,) = names
+    seconds = []
+    for line, first, last in zip(file.lines, moments[begin], moments[end], strict=True):
+        passed_s = (last - first).total_seconds() if first and last else None
+        if passed_s is not None and passed_s < 0 and {first.date(), last.date()} == {date.min}:
+            passed_s += 86400  # times of day, across midnight
+        if passed_s is not None and passed_s < 0:
+            file.problem(line, end, f"before {begin}")
+        seconds.append("" if passed_s is None else str(passed_s))
+    kept = {name: texts for name, texts in columns.items() if name not in (begin, end) or alias(name) == "started"}
+    return {**kept, "wall_s": seconds}, f"Columns {begin} and {end} were taken for the begin and the end of each run"
+
+
+def _moment(text: str) -> datetime | None:
+    """Return a date, or a time of day on the first of all days; None for other texts."""
+    if not re.search("[:-]", text):
+        return None  # 1030 is a number
+    with suppress(ValueError):
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    with suppress(ValueError):
+        return datetime.combine(date.min, time.fromisoformat(text.zfill(5 if text.count(":") == 1 else 8)))
+    return None
 
 
 def _is_summary(values: Sequence[str]) -> bool:
@@ -198,8 +243,9 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
                 texts = [match[1].replace(left_out, "") if match else "" for match in matches]
                 present = [text for text in texts if text]
         times = [_PARTS_OF_TIME.fullmatch(text) for text in present]
-        is_time = ":" in "".join(present[:1]) or not _CLOCKS.isdisjoint(_words_of(name))  # not 10m, a size
-        if is_time and present and all(times):
+        words = {*_words_of(name)}
+        is_time = ":" in "".join(present[:1]) or not _CLOCKS.isdisjoint(words)  # not 10m, a size
+        if is_time and present and all(times) and _MOMENTS.isdisjoint(words):
             name, texts = ("time_s" if "time_s" not in columns else name), [str(_seconds_of(text)) for text in texts]
         plain[name] = texts
     return plain
@@ -402,12 +448,24 @@ def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
         return
     elif metric and numbers:
         columns.table.setdefault(metric, numbers)
-    elif metric or time or (_MONEY.fullmatch(name) and (numbers or re.search("[$€£]", name))):
+    elif (
+        metric or time or (_MONEY.fullmatch(name) and (numbers or re.search("[$€£]", name))) or _is_moment(name, texts)
+    ):
         columns.unused.append(written)
-    elif (all(map(_DATE.match, filter(None, texts))) and len({*texts}) == len(texts)) or not any(texts):
+    elif (_are_dates(texts) and len({*texts}) == len(texts)) or not any(texts):
         return  # when each run was made, or nothing
     elif (name in OF_TRIALS or name not in _COMPUTED) and not _NO_SETTING.fullmatch(name):
         columns.settings[name.removeprefix(PARAM)] = as_parameters(texts)
+
+
+def _are_dates(texts: Sequence[str]) -> bool:
+    return all(map(_DATE.match, filter(None, texts)))
+
+
+def _is_moment(name: str, texts: Sequence[str]) -> bool:
+    """Return whether a column says when runs began or ended, by times of day."""
+    is_named = any(texts) and not _MOMENTS.isdisjoint(_words_of(name))
+    return is_named and not _are_dates(texts) and all(map(_moment, filter(None, texts)))
 
 
 def _choose_time(columns: _Columns) -> None:

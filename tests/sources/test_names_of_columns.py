@@ -39,6 +39,27 @@ def test_a_time_is_known_by_its_words(tmp_path, name, unit, seconds):
     assert [row.total_s is None for row in answer.configurations] == [unit != "run"] * 2, "no price of a whole run"
 
 
+@pytest.mark.parametrize(
+    ("head", "begin", "ends"),
+    [
+        ("start_time,end_time", "23:50:00", ("00:20:00", "00:50:00")),
+        ("begin,end", "9:50", ("10:20", "10:50")),
+        ("started,ended", "2026-11-01T23:50:00+01:00", ("2026-11-01T23:20:00Z", "2026-11-01T23:50:00Z")),
+    ],
+)
+def test_two_points_in_time_give_the_duration(tmp_path, head, begin, ends):
+    path = tmp_path / "runs.csv"
+    lines = [f"{gpu},{seed},{begin},{end},0.9" for gpu, end in zip("ab", ends, strict=True) for seed in (1, 2)]
+    path.write_text("\n".join([f"gpu,seed,{head},val_acc", *lines]))
+    answer = report(path).answer
+    assert [row.seconds.value for row in answer.configurations] == pytest.approx([1800, 3600])
+    assert head.replace(",", " and ") in answer.status.repeats[0]
+    alone = "\n".join(line.rpartition(",0.9")[0].rpartition(",")[0] for line in lines)
+    path.write_text(f"gpu,seed,{head.partition(',')[0]}\n{alone}")
+    with pytest.raises(FileError, match="no column is a time"):
+        report(path)
+
+
 def test_a_minimum_is_no_time_in_minutes(tmp_path):
     with pytest.raises((UsageError, FileError), match="among gpu, min_time"):
         report(runs(tmp_path, "gpu,min_time", (1, 2)))
