@@ -41,7 +41,7 @@ from raybench.results import columns as c
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column, number, stored, text
 from raybench.results.epoch import QUANTITIES, UNITS, Combine, Epoch, Quantity, is_steady
 from raybench.results.epochs import Epochs
-from raybench.results.output_clock import OutputClock
+from raybench.results.output_clock import OF_TRAINING, OutputClock
 from raybench.results.parsing import mapping_in, number_in
 from raybench.results.utilization import Roofline, Utilization, roofline_of, utilization_of, waiting_share
 
@@ -363,7 +363,7 @@ class Run:
     @property
     def is_part(self) -> bool:
         """Whether a table gives the time of a part of it alone, such as a step."""
-        return self.clock == OF_A_TABLE and self.output_clock is not None
+        return self.clock == OF_A_TABLE and self.output_clock not in (None, OF_TRAINING)
 
     @property
     def is_timed_by_warmup(self) -> bool:
@@ -512,7 +512,8 @@ class Run:
             return self
         columns: dict[str, Sequence[Any]] = {name: [value] for name, value in self.last_metrics.items()}
         columns |= {f"{UNITS}{unit}": [sum(self.epochs.counts(unit))] for unit in self.epochs.names("units")}
-        columns |= {"epoch": [1], "train_s": [self.epochs_s], "examples": [sum(self.epochs.column("examples")) or None]}
+        whole_s = self.wall if self.is_whole and self.wall else self.epochs_s
+        columns |= {"epoch": [1], "train_s": [whole_s], "examples": [sum(self.epochs.column("examples")) or None]}
         return self.changed(epochs=Epochs.of_columns(columns), clock=OF_A_TABLE, output_clock=None, gaps=())
 
     def epochs_to(self, target: Target | None) -> Epochs:

@@ -7,13 +7,16 @@ repeat, are axes: `params.NAME`; if none does, the first that differs is the axi
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
+from functools import partial
 from itertools import pairwise
+from operator import le
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ from raybench.core.text import cut
 from raybench.errors import FileError, Problem
 from raybench.output.metrics import slots_in
 from raybench.results.epoch_table import EPOCHS
-from raybench.results.output_clock import OutputClock
+from raybench.results.output_clock import OF_TRAINING, OutputClock
 from raybench.results.run_table import OF_A_TABLE, TRIALS
 from raybench.sources.epochs_csv import CsvTable, alias, as_parameters, is_of_others, value_of
 from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, NoLog, Table, is_of_trial, part_taken
@@ -246,7 +249,8 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
         words = {*_words_of(name)}
         is_time = ":" in "".join(present[:1]) or not _CLOCKS.isdisjoint(words)  # not 10m, a size
         if is_time and present and all(times) and _MOMENTS.isdisjoint(words):
-            name, texts = ("time_s" if "time_s" not in columns else name), [str(_seconds_of(text)) for text in texts]
+            kind, texts = _kind(name), [str(_seconds_of(text)) for text in texts]
+            name = kind if kind not in {*columns, *plain} else name
         plain[name] = texts
     return plain
 
@@ -293,6 +297,14 @@ def _time(name: str) -> tuple[float, str] | None:
     if not is_said or not _OF_TIME.issuperset({*words} - (_SECONDS.keys() if unit else set())):  # hours (h)
         return None
     return _SECONDS.get(unit, 1.0), next((_PARTS[word] for word in words if word in _PARTS), "run")
+
+
+def _kind(name: str) -> str:
+    """Return which time of a run a name says: `train_s`, `wall_s` of all of it, or `time_s` if it says neither."""
+    words = {*_words_of(name)}
+    if name in TIMES or words & {"train", "training", "epochs"}:
+        return "train_s"
+    return "wall_s" if words & {"total", "wall", "wallclock", "run", "runtime", "elapsed"} else "time_s"
 
 
 def _metric(name: str) -> str:
@@ -417,7 +429,7 @@ def _of_runs(path: Path, written: Mapping[str, Sequence[str]]) -> Table:
         raise columns.error(1, "", text)
     for name, texts in written.items():
         _sort(columns, name, texts)
-    _choose_time(columns)
+    _choose_time(columns, _whole_time(columns))
     for name in written:
         columns.notes += part_taken(_metric(alias(name)), name, columns.table)
     _choose_axes(columns)
@@ -468,7 +480,32 @@ def _is_moment(name: str, texts: Sequence[str]) -> bool:
     return is_named and not _are_dates(texts) and all(map(_moment, filter(None, texts)))
 
 
-def _choose_time(columns: _Columns) -> None:
+def _whole_time(columns: _Columns) -> str:
+    """Add the time of whole runs if that of their training is in a column too, which stays; returns its name.
+
+    Raises:
+        FileError: names do not say which of two times is that of the training, or it is longer than the whole.
+    """
+    seconds: dict[str, Sequence[float]] = {}
+    for order, name, factor, _ in columns.times:
+        numbers = [(number or 0.0) * factor for number in _numbers(columns.written[name]) or ()]
+        is_new = not any(all(map(partial(math.isclose, rel_tol=0.01), numbers, other)) for other in seconds.values())
+        if order < 2 and is_new and not (name.startswith("_") and seconds):  # of Weights & Biases
+            seconds[name] = numbers
+    training = [name for name in seconds if _kind(name) == "train_s"]
+    others = [name for name in seconds if name not in training]
+    if len(seconds) < 2:
+        return ""
+    if len(training) == len(others) == 1 and all(map(le, seconds[training[0]], seconds[others[0]])):
+        columns.times = [time for time in columns.times if time[1] != others[0]]
+        columns.table["wall_s"] = [each or None for each in seconds[others[0]]]
+        return others[0]
+    first, second = [*seconds][:2]
+    text = f"a time of a run, as {first} is: name that of its training train_s, that of all of it wall_s, or remove one"
+    raise columns.error(1 + [*columns.written].index(second), second, text)
+
+
+def _choose_time(columns: _Columns, whole: str) -> None:
     """Add the time of each run from the best column with times or rates."""
     table, notes = columns.table, columns.notes
     order, written, factor, unit = min(columns.times, key=lambda time: time[0], default=(4, "", 0.0, ""))
@@ -482,7 +519,9 @@ def _choose_time(columns: _Columns) -> None:
         columns.output_clock = OutputClock(label=unit)
     elif written:
         table["train_s"] = [None if s is None else s * factor for s in numbers]
-        columns.output_clock = OutputClock(label=unit) if order == 2 else None
+        columns.output_clock = OutputClock(label=unit) if order == 2 else OF_TRAINING if whole else None
+        if whole:
+            notes.append(f"Column {written} was taken for the time of training, {whole} for that of the whole run")
         if not _unit(written):
             notes.append(f"Column {written} was taken for seconds; write its unit, such as {written}_h")
     if not has_metric and "train_s" not in table:

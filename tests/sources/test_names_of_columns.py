@@ -60,6 +60,32 @@ def test_two_points_in_time_give_the_duration(tmp_path, head, begin, ends):
         report(path)
 
 
+@pytest.mark.parametrize("head", ["training_s,total_time", "total_time,training_s", "time_s,train_h"])
+def test_training_and_whole_runs_are_two_times(tmp_path, head):
+    whole_first = head.startswith("t") and not head.startswith("training")
+    lines = []
+    for gpu, training, whole in (("a", 100, 200), ("b", 120, 150)):
+        for run in range(3):
+            times = [(training + run) / (3600 if head.endswith("_h") else 1), whole + run]
+            lines.append(f"{gpu},{','.join(map(str, times[::-1] if whole_first else times))},0.9")
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join([f"gpu,{head},val_acc", *lines]))
+    (a, b), unit = report(path).answer.configurations, report(path).answer.unit
+    assert (a.seconds.value, b.ratio.value) == (pytest.approx(101, 1e-3), pytest.approx(101 / 121, 1e-3))
+    assert (unit.label, a.total_s) == ("training", pytest.approx(201, 1e-3))
+    grid = build.one_grid([str(path)], str(path))
+    whole = build.from_grid(grid, ReportOptions(whole_runs=True)).answer
+    assert (whole.unit.label, whole.configurations[1].ratio.value) == ("run", pytest.approx(201 / 151, 1e-3))
+
+
+@pytest.mark.parametrize("head", ["time_s,total_time", "duration,runtime_min", "total_time,train_time"])
+def test_two_times_that_names_do_not_tell_apart_are_asked_for(tmp_path, head):
+    path = runs(tmp_path, f"gpu,{head}", (1, 2), ",5")
+    first, second = head.split(",")
+    with pytest.raises(FileError, match=rf"1:3: {second}: a time of a run, as {first} is: name that of its training"):
+        report(path)
+
+
 def test_a_minimum_is_no_time_in_minutes(tmp_path):
     with pytest.raises((UsageError, FileError), match="among gpu, min_time"):
         report(runs(tmp_path, "gpu,min_time", (1, 2)))

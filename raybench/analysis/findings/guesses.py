@@ -24,6 +24,7 @@ from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
 from raybench.results.metrics import quality_metrics
+from raybench.results.output_clock import OF_TRAINING
 from raybench.results.run_table import Run, seconds_in
 
 LEAST_OTHER = 0.02  # least share of an epoch in other sections, such as evaluation, that an answer names
@@ -102,7 +103,7 @@ def other_metric_worse(view: View, index: int, reference: int) -> Iterator[str]:
 
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
 def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
-    """Evaluation, which no speed contains, changes the ratio of two times by 5% or more."""
+    """Evaluation, or the rest of a run, which no speed contains, changes the ratio of two times by 5% or more."""
     sides = view.measured[index], view.measured[reference]
     if view.answer.budget or not all(side.times for side in sides):
         return
@@ -115,11 +116,14 @@ def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
         longer = f"takes {ratio:.2g}x as long" if ratio > 1 else f"is {1 / ratio:.2g}x as fast"
         if 1 / 1.1 < ratio < 1.1:
             longer = f"takes {100 * abs(ratio - 1):.0f}% {'more' if ratio > 1 else 'less'} time"
-        yield f"an epoch with its evaluation {longer}"
+        whole = "a whole run" if view.answer.unit.name == OF_TRAINING.unit else "an epoch with its evaluation"
+        yield f"{whole} {longer}"
 
 
 def _other_share(run: Run) -> float:
-    """The time of steady epochs in sections other than training, relative to it."""
+    """The time of steady epochs in sections other than training, or of a whole run of a table, relative to it."""
+    if run.output_clock == OF_TRAINING:
+        return (run.wall or 0.0) / training_s - 1 if (training_s := run.epochs_s) else 0.0
     names = {*run.timed.names("ledger")} - {*TRAINING}
     trained_s, others_s = (sum(seconds_in(run.timed, sections)) for sections in (STEADY, names))
     return others_s / trained_s if trained_s else 0.0
