@@ -429,4 +429,4 @@ def _of_all_epochs(run: Run, taken: float, epoch: float | None) -> float:
     planned = run.cell.settings.epochs
     if epoch is None or planned in (None, MISSING) or run.status not in (None, TrialStatus.COMPLETED):
         return taken
-    return taken + max(0.0, planned - len(run.epochs)) * epoch
+    return taken + max(0.0, planned - run.length) * epoch

@@ -361,6 +361,11 @@ class Run:
         return self.clock in ("run", OF_A_TABLE)
 
     @property
+    def length(self) -> int:
+        """The number of its epochs; of a whole run of a table that of its only one."""
+        return max(self.epochs.column("epoch"), default=0) if self.is_whole else len(self.epochs)
+
+    @property
     def is_part(self) -> bool:
         """Whether a table gives the time of a part of it alone, such as a step."""
         return self.clock == OF_A_TABLE and self.output_clock not in (None, OF_TRAINING)

@@ -17,7 +17,7 @@ from raybench.errors import FileError, Problem, close
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 from raybench.results.output_clock import OutputClock
-from raybench.results.run_table import CELL, TRIALS, Run
+from raybench.results.run_table import CELL, OF_A_TABLE, TRIALS, Run
 from raybench.sources.runs import OPENING, run_of
 
 SHOWN = 10  # maximum number of problems of a file that are printed; of more, their number is
@@ -193,7 +193,8 @@ class Table:
         """Refuse missing epochs if the time of an epoch, or the time to the target, is computed from all before it."""
         numbers = enumerate((self.columns["epoch"][row] for row in trial.rows), 1)
         number, line = next(((n, self.lines[trial.rows[p - 1]]) for p, n in numbers if n != p), (0, 0))
-        if number and (self.time == "elapsed_s" or trial.values.get("target_metric")):
+        is_missing = number and self.clock != OF_A_TABLE  # in which an epoch is a whole run
+        if is_missing and (self.time == "elapsed_s" or trial.values.get("target_metric")):
             needs = "a target" if self.time != "elapsed_s" else "elapsed_s"
             self.problem(line, "epoch", f"{number}, and an epoch before it is missing: {needs} needs all")
 

@@ -25,6 +25,7 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import cut
 from raybench.errors import FileError, Problem
 from raybench.output.metrics import slots_in
+from raybench.results.epoch import UNITS
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.output_clock import OF_TRAINING, OutputClock
 from raybench.results.run_table import OF_A_TABLE, TRIALS
@@ -51,6 +52,13 @@ _OF_TIME = {
 _REPEATS = ("rep", "run", "run_id", "run_number", "replicate", "repetition", "trial")
 """Names of a column that, with whole numbers that occur again, is that of the repeat."""
 _COUNTS = ("gpus", "num_gpus", "n_gpus", "ngpus", "gpu_count", "num_devices", "n_devices", "accelerators")
+_WORK = {
+    **dict.fromkeys(("epochs", "epochs_done", "num_epochs", "n_epochs"), "epoch"),
+    **dict.fromkeys(("steps", "steps_done", "num_steps", "n_steps", "total_steps"), "steps"),
+    **dict.fromkeys(("examples", "examples_done", "num_examples", "n_examples", "samples", "num_samples"), "examples"),
+    **dict.fromkeys(("tokens", "num_tokens", "n_tokens", "total_tokens"), f"{UNITS}tokens"),
+}
+"""Columns that count the work of a run."""
 _CELLS = (
     (re.compile(r"\$\s*([\d.,]+)"), ""),
     (re.compile(r"([-+]?[\d.]+)\s*%"), ""),
@@ -394,6 +402,7 @@ class _Columns:
         table: those that raybench has, and metrics.
         settings: those that may be axes.
         times: times and rates: their order of preference, name, seconds of the unit, and what takes them.
+        work: those that count the work of each run, by names of the table of epochs.
         unused: names of those that are neither.
         notes: on what was taken for granted or is not used.
     """
@@ -403,6 +412,7 @@ class _Columns:
     table: dict[str, Sequence[Any]]
     settings: dict[str, Sequence[Any]] = field(default_factory=dict)
     times: list[tuple[int, str, float, str]] = field(default_factory=list)
+    work: dict[str, Sequence[Any]] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     output_clock: OutputClock | None = None
@@ -451,6 +461,12 @@ def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
         words = [text.lower() for text in texts]
         if _WORDS.keys() & {*words}:
             columns.table["status"] = [_WORDS.get(word, word) or None for word in words]
+    elif (work := _WORK.get(name.lower())) and numbers and all(each and each >= 1 for each in numbers):
+        columns.work.setdefault(work, [math.ceil(each or 0) for each in numbers])
+        if name == "epochs":
+            _converted(name, texts, columns.table)
+        else:
+            columns.settings[name] = as_parameters(texts)
     elif time and numbers and (name not in KNOWN or name in (*TIMES, "wall_s")):
         order = 0 if name == "epochs_s" else 1 if time[1] == "run" else 2
         columns.times.append((order, written, *time))
@@ -528,22 +544,33 @@ def _choose_time(columns: _Columns, whole: str) -> None:
         names = cut(", ".join(columns.written), 200)
         default = f"no column is a time or a metric among {names}; name them time_s and val/loss"
         raise columns.error(1, "", notes[0] if notes else default)
-    if order == 1 and len({*table.get("epochs", ())} - {None}) > 1:
-        notes.append("Times are of whole runs, with different numbers of epochs")
+    if order < 2 or "train_s" not in table:
+        table |= columns.work
+    if order < 2 and (unequal := [name for name in ("epoch", "steps") if len({*table.get(name, ())}) > 1]):
+        notes.append(f"Times are of whole runs, with different numbers of {unequal[0].removesuffix('s')}s")
 
 
 def _choose_axes(columns: _Columns) -> None:
     """Add the settings that tell configurations apart: those whose values differ, and repeat."""
-    varied = {name: column for name, column in columns.settings.items() if len({*column}) > 1}
+    table, settings = columns.table, columns.settings
+    told_apart = OF_TRIALS - {"trial", "status", "repeat", "seed", "order", "price_per_hour"}
+    others = [column for name, column in settings.items() if name.lower() not in _WORK]
+    others = [column for column in others if len({*column}) < columns.size]
+    others += [column for name, column in table.items() if name in told_apart]
+    work = set()
+    for name, column in settings.items():  # work that follows from other settings, or is not repeated, is a result
+        combined = {*zip(*others, column, strict=True)}, {*zip(*others, [0] * columns.size, strict=True)}
+        if name.lower() in _WORK and (len(combined[0]) == len(combined[1]) or min(Counter(column).values()) < 2):
+            work.add(name)
+    varied = {name: column for name, column in settings.items() if len({*column}) > 1 and name not in work}
     repeated = {
         name: column
         for name, column in varied.items()
         if len({*column}) < max(3, columns.size) and not _is_result(name, column)
     }
     columns.unused += [name for name, column in varied.items() if name not in repeated and _is_fractional(column)]
-    told_apart = OF_TRIALS - {"trial", "status", "repeat", "seed", "order", "price_per_hour"}
-    axes = repeated or ({} if told_apart & columns.table.keys() else dict([*varied.items()][:1]))
-    columns.table |= {f"{PARAM}{name}": column for name, column in axes.items()}
+    axes = repeated or ({} if told_apart & table.keys() else dict([*varied.items()][:1]))
+    table |= {f"{PARAM}{name}": column for name, column in axes.items()}
     if columns.unused:
         names = ", ".join(columns.unused)
         columns.notes.append(f"Not used: {names} (known names: time_s, val/loss, val/accuracy, price_per_hour)")

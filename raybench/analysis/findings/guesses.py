@@ -15,7 +15,7 @@ from raybench.analysis.answer import Caution, Configuration, Criterion
 from raybench.analysis.findings.finding import View, concerning, detects
 from raybench.analysis.measured import TIME
 from raybench.analysis.ratios import is_accuracy, quality_difference, unlike
-from raybench.analysis.work import clock_of, work_of
+from raybench.analysis.work import SAME_WORK, clock_of, work_of
 from raybench.core.labels import axis_label
 from raybench.core.ledger import STEADY, TRAINING
 from raybench.core.origin import Origin
@@ -25,7 +25,7 @@ from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, plural
 from raybench.results.metrics import quality_metrics
 from raybench.results.output_clock import OF_TRAINING
-from raybench.results.run_table import Run, seconds_in
+from raybench.results.run_table import OF_A_TABLE, Run, seconds_in
 
 LEAST_OTHER = 0.02  # least share of an epoch in other sections, such as evaluation, that an answer names
 
@@ -69,10 +69,17 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
     "set equal `epochs`, a `budget` or a `target`, or make `epochs` an axis", of_pair=True, guess=True, about="quality"
 )
 def unequal_epochs(view: View, index: int, reference: int) -> Iterator[str]:
-    """Sides trained for unequal numbers of epochs: their quality is not compared."""
-    metric = view.answer.metric
-    if why := unlike(view.measured[index], view.measured[reference], metric):
+    """Sides trained for unequal numbers of epochs: their quality is not compared; of whole runs also of steps."""
+    metric, sides = view.answer.metric, (view.measured[index], view.measured[reference])
+    if why := unlike(*sides, metric):
         yield f"{metric} not compared ({why})"
+    if view.answer.unit.has_rate or not all(side.lengths and side.completed[0].clock == OF_A_TABLE for side in sides):
+        return
+    for what in ("epochs", "steps"):
+        counts = [fmean(run.length if what == "epochs" else run.epochs[-1].steps for run in s.completed) for s in sides]
+        if max(counts) > SAME_WORK * min(counts):
+            yield f"in runs of {counts[0]:g} {what}, against {counts[1]:g}"
+            return
 
 
 @detects("leave out logs that were cut off, or set a `target`", of_answer=True, guess=True, about="quality")

@@ -1,0 +1,33 @@
+"""`raybench report` and `compare` of tables with a line per run, whose truth is known."""
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("in_process")
+
+
+@pytest.mark.parametrize("name", ["epochs", "epochs_done", "num_epochs", "steps", "num_steps", "samples", "tokens"])
+def test_runs_of_unequal_work_are_not_kept(tmp_path, raybench, name):
+    for file, work, took_s in (("base", 1000, 100), ("new", 500, 90), ("same", 1000, 90)):
+        lines = [f"{seed},{work},{took_s + seed},0.9" for seed in range(4)]
+        (tmp_path / f"{file}.csv").write_text("\n".join([f"seed,{name},time_s,val_acc", *lines]))
+    said = raybench("compare", "base.csv", "new.csv")
+    assert said.status == 5 and "1000" in said.out and "500" in said.out
+    assert raybench("compare", "base.csv", "same.csv").status == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("epochs_done", "in runs of 500 epochs, against 1000"),
+        ("steps", "in runs of 500 steps, against 1000"),
+        ("examples", "examples/s"),
+        ("tokens", "tokens/s"),
+    ],
+)
+def test_a_report_of_runs_of_unequal_work_says_so(tmp_path, raybench, name, says):
+    runs = [(gpu, n, n / 10 + seed) for gpu, n in (("a", 1000), ("b", 500)) for seed in range(3)]
+    (tmp_path / "runs.csv").write_text("\n".join([f"gpu,{name},time_s", *(f"{g},{n},{s}" for g, n, s in runs)]))
+    text = " ".join(raybench("report", "runs.csv").out.split())
+    assert says in text and f"{name.replace('_', ' ')} 500" not in text, "it is no axis beside gpu"
+    (tmp_path / "runs.csv").write_text("\n".join([f"{name},time_s", *(f"{n},{s}" for _, n, s in runs)]))
+    assert f"{name.replace('_', ' ')} 500" in " ".join(raybench("report", "runs.csv").out.split()), "it is one alone"
