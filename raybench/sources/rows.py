@@ -224,6 +224,7 @@ class Table:
         losses = [values for name, values in columns.items() if name.endswith("/loss")]
         joules = columns.get("energy_j", ())
         cells: dict[tuple[Any, ...], str] = {}
+        prices: dict[str, _Trial] = {}
         for trial in self._trials:
             values, rows = trial.values, trial.rows
             is_diverged = any(values[rows[-1]] != values[rows[-1]] for values in losses)
@@ -240,11 +241,21 @@ class Table:
                     tree = {"cell": run.cell.to_json(), "device": run.profile, "grid": run.grid}
                     cells[identity] = digest(tree)
                 cell = cells[identity]
+                self._check_price(trial, prices.setdefault(cell, trial))
                 run.name, run.trial = (
                     run.trial,
                     trial_id(cell, self._repeat(trial, repeats.setdefault(cell, {}), numbers)),
                 )
             yield run
+
+    def _check_price(self, trial: _Trial, earlier: _Trial) -> None:
+        """Refuse two prices per hour of one configuration, which has one."""
+        line, other_line = (self.lines[min(each.rows)] for each in (trial, earlier))
+        price, other = (each.values.get("price_per_hour") for each in (trial, earlier))
+        if price != other and None not in (price, other):
+            message = f"{price} here and {other} on line {other_line} differ between equal runs"
+            remedy = "add a column with what differs, such as terms, or name it cost if it is the price of a run"
+            self.problem(line, "price_per_hour", f"{message}; {remedy}")
 
     def _repeat(
         self, trial: _Trial, numbers_taken: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]

@@ -431,7 +431,7 @@ def _of_runs(path: Path, written: Mapping[str, Sequence[str]]) -> Table:
     """Return the rows of a table with a line per run.
 
     Raises:
-        FileError: it has neither a time nor a metric, or runs of one device have several prices per hour.
+        FileError: it has neither a time nor a metric.
     """
     columns = _Columns(path, written, {"epoch": [1] * len(next(iter(written.values())))})
     if {"steady_s", "epochs_done"} <= written.keys():
@@ -577,18 +577,11 @@ def _choose_axes(columns: _Columns) -> None:
 
 
 def _check_prices(columns: _Columns) -> None:
-    """Multiply prices of one device by their number, and check that `price` can be a price per hour."""
+    """Multiply prices of one device by their number, and say that `price` is one per hour."""
     table = columns.table
     if "price_per_hour" not in table:
         return
     if "price" in columns.written:
-        settings = [column for name, column in table.items() if name == "device" or name.startswith(PARAM)]
-        prices: dict[tuple[Any, ...], set[float]] = {}
-        for *values, price in zip(*settings, table["price_per_hour"], strict=True):
-            prices.setdefault(tuple(values), set()).add(price)
-        if any(len(different) > 1 for different in prices.values()):
-            text = "differs between equal runs: name it price_per_hour, or cost if it is the price of a run"
-            raise columns.error(1 + [*columns.written].index("price"), "price", text)
         columns.notes.append("Column price was taken for the price per hour")
     if all(count == 1 for count in table.get("device_count", ())):
         return

@@ -393,9 +393,13 @@ def test_prices_per_hour_of_a_table(tmp_path, name):
     assert [c.price_per_hour for c in answer(tmp_path / "runs.csv").configurations] == [9, 20]
 
 
-def test_a_price_that_may_be_of_a_run_is_asked_for(tmp_path):
-    (tmp_path / "runs.csv").write_text("gpu,seed,minutes,price\na,0,60,9.1\na,1,61,9.2\nb,0,30,8.1\nb,1,31,8.2\n")
-    with pytest.raises(FileError, match="price: differs between equal runs: name it price_per_hour, or cost if"):
+@pytest.mark.parametrize("head", ["gpu,seed,minutes,price", "gpu,seed,minutes,$/h", "device,seed,train_s,epoch"])
+def test_a_price_that_may_be_of_a_run_is_asked_for(tmp_path, head):
+    rows = ["a,0,60,9.1", "a,1,61,9.2", "b,0,30,8.1", "b,1,31,8.2"]
+    if "epoch" in head:
+        head, rows = f"{head},price_per_hour", [row[:-4] + ",1" + row[-4:] for row in rows]
+    (tmp_path / "runs.csv").write_text("\n".join([head, *rows]))
+    with pytest.raises(FileError, match=r"3:.*9.2 here and 9.1 on line 2 differ between equal runs"):
         answer(tmp_path / "runs.csv")
 
 
