@@ -81,7 +81,7 @@ def alias(name: str) -> str:
 
 def is_of_others(names: Sequence[str]) -> bool:
     """Return whether the columns of a CSV are not those of a CSV of epochs (`raybench.sources.table`)."""
-    is_lightning = {"epoch", "step"} <= {*names} and not {*TIMES} & {*names}
+    is_lightning = {"epoch", "step"} <= {*names}
     is_export = bool({"_runtime", "_timestamp"} & {*names})
     return len(names) > 1 and ("epoch" not in names or is_lightning or is_export)
 

@@ -15,9 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import le
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from raybench.core.settings import PARAM
@@ -28,7 +29,7 @@ from raybench.output.metrics import slots_in
 from raybench.results.epoch import UNITS
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.output_clock import OF_TRAINING, OutputClock
-from raybench.results.run_table import OF_A_TABLE, TRIALS
+from raybench.results.run_table import CELL, OF_A_TABLE, TRIALS
 from raybench.sources.epochs_csv import CsvTable, alias, as_parameters, is_of_others, value_of
 from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, NoLog, Table, is_of_trial, part_taken
 
@@ -84,6 +85,7 @@ _OF_ONE_RUN = ("_runtime", "_timestamp", "time/total_timesteps")
 """Columns that are in the history of a run, where they never fall."""
 _CHART = re.compile(r"Step$|Relative Time")
 """The first column of a chart that Weights & Biases exports; by time it has no times of steps."""
+_PARTS_OF_DATA = {"train", "training", "val", "valid", "validation", "eval", "test"}
 _MISSING = {"n/a", "na", "none", "null", "-", "–", "—", "?"}
 """How a missing number is also written."""
 _NUMERIC = re.compile(r"[-+]?[$€£]?\.?\d")
@@ -146,8 +148,17 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
         return _chart(file, columns)
     counts = (_numbers(columns[name]) for name in _OF_ONE_RUN if name in columns)
     is_of_one_run = not _is_of_runs(file.names) and any(numbers and _never_falls(numbers) for numbers in counts)
-    if is_of_one_run or {"epoch", "step"} <= columns.keys():
+    if is_of_one_run:
         return history(file.path, columns)
+    which, groups = _runs_in(columns) if "step" in columns else ({}, {})
+    counts = _numbers(columns.get("step", ())) or [None]
+    is_log = (
+        len(groups) < len(texts)
+        and None not in counts
+        and all(_rises([counts[r] for r in rows]) for rows in groups.values())
+    )
+    if groups and (is_log or ("epoch" in columns and (not which or len(groups) < len(texts)))):
+        return _histories(file, columns, which, groups)
     first: dict[str, int] = {}
     for line, name in zip(file.lines, columns.get("trial", ()), strict=False):
         if first.setdefault(name, line) != line and "attempt" not in columns:
@@ -220,7 +231,8 @@ def read_log(path: Path) -> Table:
             return file
         if {*TIMES, "trial"} & {*names}:
             raise FileError(file.problems, SHOWN)
-    return history(path, {name: [values[place] for values in texts] for place, name in enumerate(names)})
+    columns = {name: [values[place].strip() for values in texts] for place, name in enumerate(names)}
+    return _histories(file, columns, *_runs_in(columns))
 
 
 def read_runs(path: Path) -> Table:
@@ -355,11 +367,72 @@ def _check_numbers(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> None
                 file.problem(line, name, f"{text!r} is not a number")
 
 
+def _runs_in(columns: Mapping[str, Sequence[str]]) -> tuple[dict[str, Sequence[Any]], dict[tuple[Any, ...], list[int]]]:
+    """Return the columns that tell the runs of a log apart, by their names in a table, and the places of each run."""
+    which: dict[str, Sequence[Any]] = {}
+    for written, texts in columns.items():
+        name = {"gpu": "device", "accelerator": "device", "run": "repeat"}.get(written.lower(), alias(written))
+        name = "trial" if written.lower() == "run" and not all(map(str.isdecimal, texts)) else name
+        is_word = _numbers(texts) is None and all(texts) and not _PARTS_OF_DATA.issuperset(texts)
+        if name in ("trial", "repeat", "seed", "device", "host") or name.startswith(PARAM):
+            _converted(name, texts, which)
+        elif is_word and not _is_moment(name, texts) and len({*texts}) < len(texts) / 2:
+            which[name if name in KNOWN else f"{PARAM}{name}"] = texts
+    keys, groups = [*zip(*which.values(), strict=True)] or [()] * len(next(iter(columns.values()))), {}
+    for row, key in enumerate(keys):
+        groups.setdefault(key, []).append(row)
+    for name, texts in columns.items():  # settings that are no schedule
+        if (
+            alias(name) in CELL
+            and alias(name) not in which
+            and all(len({texts[r] for r in rows}) == 1 for rows in groups.values())
+        ):
+            _converted(alias(name), texts, which)
+    if not which.keys() - {"trial", "repeat", "seed"} and (names := which.get("trial")):
+        stems = [re.sub(r"[-_ ]?\d+$", "", name) for name in names]
+        if 1 < len({*stems}) < len({*names}):
+            which[f"{PARAM}run"] = stems
+    return which, groups
+
+
+def _histories(
+    file: CsvTable,
+    columns: Mapping[str, Sequence[str]],
+    which: Mapping[str, Sequence[Any]],
+    groups: Mapping[Any, Sequence[int]],
+) -> Table:
+    """Return the logs of all runs in a file as one table, with the columns that tell them apart."""
+    if len(groups) < 2:
+        return history(file.path, columns)
+    tables = [
+        history(file.path, {n: [texts[r] for r in rows] for n, texts in columns.items()}) for rows in groups.values()
+    ]
+    said = "The last numbers of names were taken for those of repeats" if f"{PARAM}run" in which else ""
+    said = ". ".join(filter(None, [tables[0].warning, said]))
+    table = Table(file.path, warning=said, output_clock=tables[0].output_clock)
+    for part, rows in zip(tables, groups.values(), strict=True):
+        size, before = len(part.columns["epoch"]), len(table.lines)
+        table.lines += [file.lines[rows[0]]] * size
+        own = part.columns | {name: [values[rows[0]]] * size for name, values in which.items()}
+        for name in {**table.columns, **own}:
+            table.columns[name] = [*table.columns.get(name, [None] * before), *own.get(name, [None] * size)]
+    return table
+
+
 def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     """Return a log with several lines of an epoch or step; each column has its last value of an epoch."""
     key = next(name for name in _PLACES if name in columns)
     rows: dict[float, dict[str, float]] = {}
     numbers = {name: column for name, texts in columns.items() if (column := _numbers(texts))}
+    times = [name for name in numbers if name not in _ELAPSED and _time(name)]
+    clocks = (name for name in (*_ELAPSED, *times) if name in numbers)
+    clock = next((name for name in clocks if name.startswith("_") or _grows(numbers[name])), "")
+    steps = numbers.get("step", [None])
+    gaps = [later - earlier for earlier, later in pairwise(steps)] if None not in steps else []
+    if not clock and gaps and (of_step := next((name for name in times if _time(name)[1] == "step"), "")):
+        clock = "_elapsed"  # each line has the time of one step
+        taken = zip(numbers[of_step], [gaps[0], *gaps], strict=True)
+        numbers[clock] = [*accumulate((each or 0.0) * gap * _time(of_step)[0] for each, gap in taken)]
     place = 0.0
     for values in zip(*numbers.values(), strict=True):
         present = {name: value for name, value in zip(numbers, values, strict=True) if value is not None}
@@ -368,17 +441,18 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     metrics = {metric: name for name in numbers if not name.startswith("_") and (metric := _metric(name))}
     epochs: dict[str, list[Any]] = {"epoch": [*range(1, len(rows) + 1)]}
     epochs |= {metric: [epoch.get(name) for epoch in rows.values()] for metric, name in metrics.items()}
-    clocks = (name for name in _ELAPSED if name in numbers and (name.startswith("_") or _grows(numbers[name])))
-    if clock := next(clocks, ""):
+    if clock:
         begin_s = next(epoch[clock] for epoch in rows.values() if clock in epoch) if clock == "_timestamp" else 0.0
         last_s, epochs["elapsed_s"] = 0.0, []
         for epoch in rows.values():
-            last_s = max(last_s, epoch.get(clock, begin_s) - begin_s)
+            last_s = max(last_s, (epoch.get(clock, begin_s) - begin_s) * (_time(clock) or (1.0,))[0])
             epochs["elapsed_s"].append(last_s)
     if not metrics and not clock:
         raise FileError([Problem(str(path), 1, 1, "", "no column is a time or a metric")])
-    said = "Column time was taken for the seconds since training began" if clock == "time" else ""
-    return Table(path, epochs, warning=said)
+    is_said = not clock or clock.startswith("_") or clock in ("elapsed_s", *_ELAPSED[2:4])
+    said = "" if is_said else f"Column {clock} was taken for the seconds since training began"
+    of_steps = OutputClock(label="step", shown="step", step=median(gaps)) if key == "step" and gaps else None
+    return Table(path, epochs, warning=said, output_clock=of_steps)
 
 
 def _never_falls(numbers: Sequence[float | None]) -> bool:
@@ -386,11 +460,14 @@ def _never_falls(numbers: Sequence[float | None]) -> bool:
     return all(earlier <= later for earlier, later in pairwise(present))
 
 
+def _rises(numbers: Sequence[float]) -> bool:
+    return all(earlier < later for earlier, later in pairwise(numbers))
+
+
 def _grows(numbers: Sequence[float | None]) -> bool:
     """Return whether a column is the time since a run began: that of each epoch does not grow with their number."""
     present = [number for number in numbers if number is not None]
-    is_rising = len(present) > 1 and all(earlier < later for earlier, later in pairwise(present))
-    return is_rising and present[-1] > 1.5 * present[0]
+    return len(present) > 1 and _rises(present) and present[-1] > 1.5 * present[0]
 
 
 @dataclass

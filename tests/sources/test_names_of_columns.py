@@ -86,6 +86,32 @@ def test_two_times_that_names_do_not_tell_apart_are_asked_for(tmp_path, head):
         report(path)
 
 
+@pytest.mark.parametrize(
+    ("head", "line", "unit"),
+    [
+        ("device,seed,epoch,step,time_s", "{gpu},{seed},{epoch},{step},{elapsed}", "epoch"),
+        ("gpu,seed,step,epoch,elapsed_min", "{gpu},{seed},{step},{epoch},{minutes}", "epoch"),
+        ("run,epoch,step,step_time", "{gpu}-{seed},{epoch},{step},{each}", "epoch"),
+        ("device,seed,step,step_ms", "{gpu},{seed},{step},{ms}", "step"),
+    ],
+)
+def test_a_log_of_steps_has_the_runs_that_its_columns_tell_apart(tmp_path, head, line, unit):
+    lines = []
+    for gpu, each in (("a", 0.2), ("b", 0.1)):
+        for seed in range(3):
+            for step in range(1, 13):
+                took = {"elapsed": step * each, "minutes": step * each / 60, "each": each, "ms": 1000 * each}
+                values = {"gpu": gpu, "seed": seed, "step": step, "epoch": (step + 3) // 4, **took}
+                lines.append(f"{line.format(**values)},{2 - step / 10 + seed / 100}")
+    (tmp_path / "log.csv").write_text("\n".join([f"{head},train_loss", *lines]))
+    for source in (tmp_path / "log.csv", tmp_path):
+        answer = report(source).answer
+        assert [row.completed for row in answer.configurations] == [3, 3] and answer.unit.name == unit
+        assert [row.seconds.value for row in answer.configurations] == pytest.approx(
+            [0.8, 0.4] if unit == "epoch" else [0.2, 0.1]
+        )
+
+
 def test_a_minimum_is_no_time_in_minutes(tmp_path):
     with pytest.raises((UsageError, FileError), match="among gpu, min_time"):
         report(runs(tmp_path, "gpu,min_time", (1, 2)))
