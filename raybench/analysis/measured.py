@@ -196,10 +196,11 @@ def are_same(values: Sequence[Any]) -> bool:
 
 
 def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence[Run], Mapping[str, float]]]:
-    """Return the runs of one program by cell, with accuracies as fractions, and the scale of each metric.
+    """Return the runs of a program by cell, with accuracies as fractions, and the scale of each metric.
 
     An accuracy is in percent if it is in any cell, as a program logs it in one way. Of other shares, such as `val/f1`,
-    the scale is that of the cell's own values: sides in which it differs are not compared.
+    and if the program is not known, as in tables and logs, the scale is that of the cell's own values: sides in which
+    it differs are not compared.
     """
     scales: dict[str, dict[str, float]] = {}
     for cell_id, runs in cells.items():
@@ -208,16 +209,16 @@ def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence
             values = (value for run in runs for value in run.epochs.column("metrics", name, math.nan))
             # Values that are only slightly above 1 are no fractions.
             scales[cell_id][name] = percent_scale(name, values) or PERCENT
-    logged = ((name, scale) for of_cell in scales.values() for name, scale in of_cell.items())
-    percent = {name for name, scale in logged if scale == PERCENT and name.endswith("/accuracy")}
-
-    def divided(run: Run) -> Run:
-        return replace(run, epochs=run.epochs.with_metrics_divided(percent, PERCENT)) if percent else run
-
-    return {
-        cell_id: (list(map(divided, runs)), scales[cell_id] | dict.fromkeys(percent, PERCENT))
-        for cell_id, runs in cells.items()
-    }
+    is_one_program = all(run.cell.workload.digest for runs in cells.values() for run in runs)
+    fractions = {}
+    for cell_id, runs in cells.items():
+        of_program = scales.values() if is_one_program else [scales[cell_id]]
+        logged = ((name, scale) for of_cell in of_program for name, scale in of_cell.items())
+        percent = {name for name, scale in logged if scale == PERCENT and name.endswith("/accuracy")}
+        if percent:
+            runs = [replace(run, epochs=run.epochs.with_metrics_divided(percent, PERCENT)) for run in runs]
+        fractions[cell_id] = (runs, scales[cell_id] | dict.fromkeys(percent, PERCENT))
+    return fractions
 
 
 def as_fraction(target: Target | None) -> Target | None:

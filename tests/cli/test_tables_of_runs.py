@@ -31,3 +31,20 @@ def test_a_report_of_runs_of_unequal_work_says_so(tmp_path, raybench, name, says
     assert says in text and f"{name.replace('_', ' ')} 500" not in text, "it is no axis beside gpu"
     (tmp_path / "runs.csv").write_text("\n".join([f"{name},time_s", *(f"{n},{s}" for _, n, s in runs)]))
     assert f"{name.replace('_', ' ')} 500" in " ".join(raybench("report", "runs.csv").out.split()), "it is one alone"
+
+
+def test_accuracies_in_percent_and_as_fractions_are_not_compared(tmp_path, raybench):
+    for side, factor in (("a", 1), ("b", 100)):
+        lines = [f"{s},{100 + s},{factor * (0.9 + s / 1000):.3f}" for s in range(3)]
+        (tmp_path / f"{side}.csv").write_text("\n".join(["seed,time_s,val_acc", *lines]))
+        text = "".join(
+            f"Epoch {n}/5, val_acc={factor * (0.8 + n / 50):.3f}, time: {10 + n / 9}s\n" for n in range(1, 6)
+        )
+        (tmp_path / "logs").mkdir(exist_ok=True)
+        (tmp_path / "logs" / f"{side}.log").write_text(text)
+    both = [f"{side},{line}" for side in "ab" for line in (tmp_path / f"{side}.csv").read_text().split("\n")[1:]]
+    (tmp_path / "both.csv").write_text("\n".join(["gpu,seed,time_s,val_acc", *both]))
+    for source in ("both.csv", "logs"):
+        text = " ".join(raybench("report", source).out.split())
+        assert "not compared (percent against fractions)" in text and "accurate" not in text
+        assert "as percent for" in text and "90." in text
