@@ -23,7 +23,7 @@ from typing import Any
 
 from raybench.core.settings import PARAM
 from raybench.core.status import TrialStatus
-from raybench.core.text import cut
+from raybench.core.text import cut, plural
 from raybench.errors import FileError, Problem
 from raybench.output.metrics import slots_in
 from raybench.results.epoch import UNITS
@@ -52,6 +52,8 @@ _OF_TIME = {
 }
 _REPEATS = ("rep", "run", "run_id", "run_number", "replicate", "repetition", "trial")
 """Names of a column that, with whole numbers that occur again, is that of the repeat."""
+_COUNTED = ("seed", "repeat", "started")
+"""Names of further columns in which two runs differ."""
 _COUNTS = ("gpus", "num_gpus", "n_gpus", "ngpus", "gpu_count", "num_devices", "n_devices", "accelerators")
 _WORK = {
     **dict.fromkeys(("epochs", "epochs_done", "num_epochs", "n_epochs"), "epoch"),
@@ -132,6 +134,12 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     """
     rows = [(line, values) for line, values in zip(file.lines, texts, strict=True) if not _is_summary(values)]
     left_out = [values[0].strip() for values in texts if _is_summary(values)]
+    numbered = [place for place, name in enumerate(file.names) if {alias(name), name.lower()} & {*_REPEATS, *_COUNTED}]
+    first = {tuple(values): row for row, (_, values) in reversed([*enumerate(rows)])}
+    copies = [
+        row for row, (_, v) in enumerate(rows) if first[(*v,)] != row and any(v[place].strip() for place in numbered)
+    ]
+    rows = [entry for row, entry in enumerate(rows) if row not in {*copies}]
     file.lines, texts = [line for line, _ in rows], [values for _, values in rows]
     written = {name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)}
     written, taken = _with_durations(file, written)
@@ -169,6 +177,7 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     table.lines, table.clock = file.lines, OF_A_TABLE
     said = [f"Left out {', '.join(left_out)}, taken for a summary of other lines"] if left_out else []
     said += [taken] if taken else []
+    said += [f"Left out {plural(len(copies), 'line')} equal to others in every column"] if copies else []
     table.warning = ". ".join(filter(None, [table.warning, *said]))
     return table
 

@@ -48,3 +48,12 @@ def test_accuracies_in_percent_and_as_fractions_are_not_compared(tmp_path, raybe
         text = " ".join(raybench("report", source).out.split())
         assert "not compared (percent against fractions)" in text and "accurate" not in text
         assert "as percent for" in text and "90." in text
+
+
+@pytest.mark.parametrize("column", ["seed", "size"])
+def test_copies_of_a_line_with_a_seed_are_one_run(tmp_path, raybench, column):
+    lines = [f"{gpu},{seed},{took + seed}" for gpu, took in (("a", 100), ("b", 90)) for seed in range(3)]
+    (tmp_path / "runs.csv").write_text("\n".join([f"gpu,{column},time_s", *lines, *lines]))
+    text = raybench("report", "runs.csv").out
+    assert ("Left out 6 lines equal to others" in text) is (column == "seed")
+    assert column != "seed" or "3 runs each" in text
