@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from functools import partial
 from itertools import accumulate, pairwise
-from operator import le
+from operator import le, or_
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -96,13 +96,16 @@ _SUMMARY = re.compile(r"\s*(?:mean|average|avg|median|std|sd|sum|total)\s*", re.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 STATES = ("state", "status")  # columns that say how a run ended
 _WORDS: Mapping[str, str] = {
-    **dict.fromkeys(("finished", "complete", "done", "success", "succeeded"), TrialStatus.COMPLETED),
-    **dict.fromkeys(("crashed", "error"), TrialStatus.FAILED),
+    **dict.fromkeys(("finished", "complete", "done", "success", "succeeded", "ok", "passed"), TrialStatus.COMPLETED),
+    **dict.fromkeys(("crashed", "error", "failure"), TrialStatus.FAILED),
     **dict.fromkeys(("cancelled", "canceled", "aborted", "preempted"), TrialStatus.KILLED),
     **dict.fromkeys(("running", "pending", "scheduled", "preempting"), "unfinished"),
     **{status: status for status in TrialStatus},
 }
 """The status of a run by the words of Weights & Biases, MLflow and Slurm."""
+
+_NO, _YES = {"false", "no", "0"}, {"true", "yes", "1"}
+_EXITS = ("exit_code", "exit_status", "exitcode", "returncode", "return_code")
 
 _COMPUTED = {column.name for column in (*TRIALS, *EPOCHS)} | {"cell"}
 
@@ -489,6 +492,7 @@ class _Columns:
         settings: those that may be axes.
         times: times and rates: their order of preference, name, seconds of the unit, and what takes them.
         work: those that count the work of each run, by names of the table of epochs.
+        failed: whether each run failed, by a column such as `exit_code`.
         unused: names of those that are neither.
         notes: on what was taken for granted or is not used.
     """
@@ -499,6 +503,7 @@ class _Columns:
     settings: dict[str, Sequence[Any]] = field(default_factory=dict)
     times: list[tuple[int, str, float, str]] = field(default_factory=list)
     work: dict[str, Sequence[Any]] = field(default_factory=dict)
+    failed: list[bool] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     output_clock: OutputClock | None = None
@@ -525,6 +530,11 @@ def _of_runs(path: Path, written: Mapping[str, Sequence[str]]) -> Table:
         raise columns.error(1, "", text)
     for name, texts in written.items():
         _sort(columns, name, texts)
+    if any(columns.failed):
+        status = columns.table.get("status") or [None] * columns.size
+        states = zip(status, columns.failed, strict=True)
+        ended = (None, TrialStatus.COMPLETED)
+        columns.table["status"] = [TrialStatus.FAILED if fails and s in ended else s for s, fails in states]
     _choose_time(columns, _whole_time(columns))
     for name in written:
         columns.notes += part_taken(_metric(alias(name)), name, columns.table)
@@ -537,13 +547,28 @@ def _of_runs(path: Path, written: Mapping[str, Sequence[str]]) -> Table:
     return rows
 
 
+def _failures(name: str, texts: Sequence[str]) -> list[bool] | None:
+    """Return whether each run failed, if a column such as `error`, `exit_code` or `success` says it."""
+    words, numbers = [text.lower() for text in texts], _numbers(texts)
+    if name in ("error", "exception") and numbers is None:
+        return [word not in {"", "nan", *_MISSING, *_NO} for word in words]
+    if name in _EXITS and numbers:
+        return [bool(number) for number in numbers]
+    if name in ("success", "succeeded", "ok", "passed", "failed", "crashed") and {*words} <= {"", *_NO, *_YES}:
+        return [word in (_YES if name in ("failed", "crashed") else _NO) for word in words]
+    return None
+
+
 def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
     """Add a column to those that hold the same."""
     name, numbers = alias(written), _numbers(texts)
     name = "device_count" if name.lower() in _COUNTS and all(map(str.isdecimal, texts)) else name
     metric, rate = _metric(name), _RATE.fullmatch(name)
     time = None if rate else _time(name)
-    if name.lower() in STATES:
+    if (failures := _failures(name.lower(), texts)) is not None:
+        columns.failed = [*map(or_, columns.failed or failures, failures)]
+        columns.notes += [f"Column {written} says which runs failed"] if any(failures) else []
+    elif name.lower() in STATES:
         words = [text.lower() for text in texts]
         if _WORDS.keys() & {*words}:
             columns.table["status"] = [_WORDS.get(word, word) or None for word in words]

@@ -57,3 +57,23 @@ def test_copies_of_a_line_with_a_seed_are_one_run(tmp_path, raybench, column):
     text = raybench("report", "runs.csv").out
     assert ("Left out 6 lines equal to others" in text) is (column == "seed")
     assert column != "seed" or "3 runs each" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "fine", "failed"),
+    [
+        ("error", "", "CUDA out of memory"),
+        ("exit_code", "0", "137"),
+        ("success", "True", "False"),
+        ("ok", "1", "0"),
+        ("status", "ok", "error"),
+        ("State", "passed", "crashed"),
+    ],
+)
+def test_runs_that_failed_are_not_compared(tmp_path, raybench, name, fine, failed):
+    lines = [
+        f"{g},{s},{t + s},{failed if (g, s) == ('b', 2) else fine}" for g, t in (("a", 9), ("b", 5)) for s in (1, 2)
+    ]
+    (tmp_path / "runs.csv").write_text("\n".join([f"gpu,seed,time_s,{name}", *lines]))
+    text = " ".join(raybench("report", "runs.csv").out.split())
+    assert "3 of 4 runs completed" in text and "1 failed" in text and f"{name} " not in text.partition("#")[2]
