@@ -14,7 +14,8 @@ Any program may write it. The first line names the columns, by the names they ha
   setting, such as
   `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`, `budget_s`, `nodes`, `version`;
   settings with other names are numbers or text: `params.lr`. `count`, `date` and `price` are short for
-  `device_count`, `started` and `price_per_hour`; `gpu` is the device, and `run` the repeat (a number) or the trial.
+  `device_count`, `started` and `price_per_hour`; `hostname`, `machine`, `node` and `server` are the host, `gpu` is the
+  device, and `run` the repeat (a number) or the trial.
 
 Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
 numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
@@ -48,6 +49,7 @@ from raybench.sources.rows import KNOWN, TIMES, Table, not_fraction
 SIGNED = {"target_at_least", "target_at_most", "seed"}  # columns that may be negative, besides metrics
 
 ALIASES = {
+    **dict.fromkeys(("hostname", "host_name", "machine", "node", "server"), "host"),
     "count": "device_count",
     "date": "started",
     "price": "price_per_hour",
@@ -76,7 +78,7 @@ def alias(name: str) -> str:
     """Return raybench's name of a column."""
     is_hourly = _HOURLY.fullmatch(re.sub(r"[^\w$/]+", "_", name).strip("_"))
     known = name.lower() if name.lower() in KNOWN else name  # Seed
-    return "price_per_hour" if is_hourly else ALIASES.get(name, known)
+    return "price_per_hour" if is_hourly else ALIASES.get(name.lower(), known)
 
 
 def is_of_others(names: Sequence[str]) -> bool:

@@ -583,6 +583,8 @@ def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
         columns.times.append((order, written, *time))
     elif rate and numbers and name not in KNOWN:
         columns.times.append((3, written, 0.0, rate[1] or ""))
+    elif name == "host" and "host" in columns.table:
+        columns.unused.append(written)
     elif name in OF_TRIALS and _converted(name, texts, columns.table):
         return
     elif metric and numbers:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from raybench import load
 from raybench.core.options import ReportOptions
 from raybench.errors import FileError, UsageError
 from raybench.reporting import build
@@ -110,6 +111,16 @@ def test_a_log_of_steps_has_the_runs_that_its_columns_tell_apart(tmp_path, head,
         assert [row.seconds.value for row in answer.configurations] == pytest.approx(
             [0.8, 0.4] if unit == "epoch" else [0.2, 0.1]
         )
+
+
+@pytest.mark.parametrize("name", ["machine", "node", "Hostname", "host_name", "server"])
+@pytest.mark.parametrize("epoch", ["", ",epoch"])
+def test_machines_are_no_axes(tmp_path, name, epoch):
+    lines = [f"{gpu},{gpu}{seed},{seed},{9 + seed}{epoch and ',1'}" for gpu in "xy" for seed in (1, 2)]
+    (tmp_path / "runs.csv").write_text("\n".join([f"device,{name},seed,time_s{epoch}", *lines]))
+    answer = report(tmp_path / "runs.csv").answer
+    assert [({*row.axes}, row.completed) for row in answer.configurations] == [({"device"}, 2)] * 2
+    assert [*load(tmp_path / "runs.csv").trials["host"]] == ["x1", "x2", "y1", "y2"]
 
 
 def test_a_minimum_is_no_time_in_minutes(tmp_path):
