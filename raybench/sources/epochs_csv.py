@@ -63,7 +63,7 @@ ALIASES = {
 """Names that columns may also have: those of Keras's `CSVLogger`, and short ones."""
 _OF_EPOCHS = {
     **dict.fromkeys(("gpu", "accelerator"), "device"),
-    **dict.fromkeys(("seconds", "time_s", "epoch_seconds"), "epoch_s"),
+    **dict.fromkeys(("seconds", "time_s", "time", "epoch_seconds"), "epoch_s"),
 }
 """Further ones in a CSV of epochs."""
 _HOURLY = re.compile(
@@ -121,8 +121,7 @@ class CsvTable(Table):
             names["run"] = "repeat" if all(map(str.isdecimal, runs)) else "trial"
         self.names = [alias(name if names.get(name) in written else names.get(name, name)) for name in written]
         if read := [name for name in written if names.get(name) == "epoch_s" and "epoch_s" in self.names]:
-            taken = f"Column {read[0]} is taken for the seconds of each epoch"
-            self.warning = f"{taken}; name it elapsed_s if it counts from the start of training"
+            self.guessed_time = read[0]
         self._check_head(written)
         if not self.problems and not texts:
             self.problem(1, "", "no epoch in it")

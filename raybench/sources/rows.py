@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ class Table:
         lines: of its file that the rows are from; empty if they are not from one each.
         clock: of its runs.
         warning: about all of them.
+        guessed_time: the column of the file that `epoch_s` is from, if its name does not say of what it is the time.
         output_clock: what an epoch is, if it is not a pass over the data.
         amounts: what its epochs counted by the rates that it printed, such as `units/tokens`.
         names: of the columns, in the order of the file.
@@ -87,6 +89,7 @@ class Table:
     lines: list[int] = field(default_factory=list)
     clock: str = ""
     warning: str = ""
+    guessed_time: str = ""
     output_clock: OutputClock | None = None
     amounts: Mapping[str, Sequence[float]] = field(default_factory=dict)
     names: list[str] = field(default_factory=list, init=False)
@@ -169,9 +172,27 @@ class Table:
             self.columns["epoch"] = [number + 1 for number in numbers]
         elif from_zero:
             self.problem(from_zero[0], "epoch", "0, and other trials of the file count from 1")
+        if self.guessed_time and not self.problems:
+            self._guess_time()
         for trial in () if self.problems else self._trials:
             self._check_target(trial)
             self._check_gaps(trial)
+
+    def _guess_time(self) -> None:
+        """Take times for those since training began if they grow in each epoch of all trials by about the first one."""
+        seconds = self.columns["epoch_s"]
+        times = [[seconds[row] for row in trial.rows] for trial in self._trials if len(trial.rows) > 1]
+        is_elapsed = max(map(len, times), default=0) > 2 and not any(None in of_trial for of_trial in times)
+        for of_trial in times if is_elapsed else ():
+            growth = [now_s - before_s for before_s, now_s in pairwise(of_trial)]
+            # The first epoch may take twice as long as others.
+            is_elapsed &= min(growth) > 0.4 * of_trial[0] and max(growth) < 1.5 * min(growth)
+        named, said = ("epoch_s", "since training began") if is_elapsed else ("elapsed_s", "of each epoch")
+        other = "is that of each epoch" if is_elapsed else "counts from the start of training"
+        self.warning = f"Column {self.guessed_time} is taken for the seconds {said}; name it {named} if it {other}"
+        if is_elapsed:
+            self.columns = {"elapsed_s" if n == "epoch_s" else n: values for n, values in self.columns.items()}
+            self.names = [*self.columns]
 
     def _check_target(self, trial: _Trial) -> None:
         line, (metric, *bounds) = self.lines[min(trial.rows)], (trial.values.get(name) for name in _TARGET)

@@ -123,6 +123,20 @@ def test_machines_are_no_axes(tmp_path, name, epoch):
     assert [*load(tmp_path / "runs.csv").trials["host"]] == ["x1", "x2", "y1", "y2"]
 
 
+@pytest.mark.parametrize("name", ["seconds", "time_s", "time"])
+@pytest.mark.parametrize(
+    ("times", "second"),
+    [((20.0, 40.1, 59.9, 80.0), 20.1), ((50, 74, 99, 123), 24), ((20, 20.1, 20.2, 20.3), 20.1), ((9, 8, 30, 9), 8)],
+)
+def test_times_that_grow_with_each_epoch_are_elapsed(tmp_path, name, times, second):
+    lines = [f"{seed},{n},{took + seed / 1000}" for seed in (1, 2) for n, took in enumerate(times, 1)]
+    (tmp_path / "epochs.csv").write_text("\n".join([f"seed,epoch,{name}", *lines, f"3,1,{times[0]}"]))
+    assert load(tmp_path / "epochs.csv").epochs["epoch_s"][1] == pytest.approx(second, abs=0.01)
+    answer = report(tmp_path / "epochs.csv").answer
+    is_elapsed = times[-1] > 50
+    assert f"{name} is taken for the seconds {'since' if is_elapsed else 'of each'}" in answer.status.repeats[0]
+
+
 def test_a_minimum_is_no_time_in_minutes(tmp_path):
     with pytest.raises((UsageError, FileError), match="among gpu, min_time"):
         report(runs(tmp_path, "gpu,min_time", (1, 2)))
