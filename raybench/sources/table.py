@@ -104,6 +104,7 @@ _WORDS: Mapping[str, str] = {
 }
 """The status of a run by the words of Weights & Biases, MLflow and Slurm."""
 
+_FREE_TEXT = ("comment", "comments", "note", "notes", "remark", "remarks", "description", "message")
 _NO, _YES = {"false", "no", "0"}, {"true", "yes", "1"}
 _EXITS = ("exit_code", "exit_status", "exitcode", "returncode", "return_code")
 
@@ -583,7 +584,7 @@ def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
         columns.times.append((order, written, *time))
     elif rate and numbers and name not in KNOWN:
         columns.times.append((3, written, 0.0, rate[1] or ""))
-    elif name == "host" and "host" in columns.table:
+    elif (name == "host" and "host" in columns.table) or (name.lower() in _FREE_TEXT and any(texts)):
         columns.unused.append(written)
     elif name in OF_TRIALS and _converted(name, texts, columns.table):
         return
@@ -681,8 +682,9 @@ def _choose_axes(columns: _Columns) -> None:
         for name, column in varied.items()
         if len({*column}) < max(3, columns.size) and not _is_result(name, column)
     }
-    columns.unused += [name for name, column in varied.items() if name not in repeated and _is_fractional(column)]
-    axes = repeated or ({} if told_apart & table.keys() else dict([*varied.items()][:1]))
+    first = [(n, c) for n, c in varied.items() if not ({"seed", "repeat"} & table.keys() and _is_result(n, c))][:1]
+    axes = repeated or ({} if told_apart & table.keys() else dict(first))
+    columns.unused += [name for name, column in varied.items() if name not in axes and _is_fractional(column)]
     table |= {f"{PARAM}{name}": column for name, column in axes.items()}
     if columns.unused:
         names = ", ".join(columns.unused)

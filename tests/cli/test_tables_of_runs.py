@@ -77,3 +77,15 @@ def test_runs_that_failed_are_not_compared(tmp_path, raybench, name, fine, faile
     (tmp_path / "runs.csv").write_text("\n".join([f"gpu,seed,time_s,{name}", *lines]))
     text = " ".join(raybench("report", "runs.csv").out.split())
     assert "3 of 4 runs completed" in text and "1 failed" in text and f"{name} " not in text.partition("#")[2]
+
+
+@pytest.mark.parametrize("head", ["model,seed,time_s,comment", "model,seed,time_s,Notes", "seed,time_s,gap"])
+def test_texts_and_results_are_no_axes_and_are_said(tmp_path, raybench, head):
+    last = (("", "slow fan", "", "slow fan") * 2) if "gap" not in head else [f"0.{n}" for n in range(8)]
+    lines = [f"{'xy'[n % 2]},{n},{(100, 90)[n % 2] + n / 10},{text}" for n, text in enumerate(last)]
+    lines = lines if "model" in head else [line[2:] for line in lines]
+    (tmp_path / "runs.csv").write_text("\n".join([head, *lines]))
+    text = " ".join(raybench("report", "runs.csv", "--full").out.split())
+    name = head.rpartition(",")[2]
+    assert f"Not used: {name} " in text and f"{name} " not in text.partition("price_per_hour)")[2]
+    assert ("4 runs each" if "model" in head else "8 runs") in text
