@@ -69,9 +69,11 @@ _CELLS = (
 )
 """How numbers are also written, with what is left out of them: prices, percentages, thousands."""
 _PARTS_OF_TIME = re.compile(
-    r"(?:(\d+):(\d\d):(\d\d(?:\.\d+)?))|(?:([\d.]+) ?d(?:ays?)?)? ?(?:([\d.]+) ?h(?:(?:ou)?rs?)?)?"
+    r"(?:(?:(\d+):)?(\d\d?):(\d\d(?:\.\d+)?))|(?:([\d.]+) ?d(?:ays?)?)? ?(?:([\d.]+) ?h(?:(?:ou)?rs?)?)?"
     r" ?(?:([\d.]+) ?m(?:in(?:ute)?s?)?)? ?(?:([\d.]+) ?s(?:ec(?:ond)?s?)?)?"
+    r" ?(?:([\d.]+) ?(?:ms(?:ec)?|milliseconds?))?"
 )
+_MINUTES = re.compile(r"\d+:\d\d(\.\d+)?")
 _SETTINGS = re.compile(
     r"lr|.*(?:rate|decay|momentum|dropout|beta|eps|alpha|temperature|scale|ratio|frac).*", re.IGNORECASE
 )
@@ -181,6 +183,9 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     table.lines, table.clock = file.lines, OF_A_TABLE
     said = [f"Left out {', '.join(left_out)}, taken for a summary of other lines"] if left_out else []
     said += [taken] if taken else []
+    for name, own in written.items():
+        if name not in columns and (minutes := next(filter(_MINUTES.fullmatch, own), "")):
+            said.append(f"{minutes} in column {name} was taken for minutes and seconds")
     said += [f"Left out {plural(len(copies), 'line')} equal to others in every column"] if copies else []
     table.warning = ". ".join(filter(None, [table.warning, *said]))
     return table
@@ -280,7 +285,8 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
                 present = [text for text in texts if text]
         times = [_PARTS_OF_TIME.fullmatch(text) for text in present]
         words = {*_words_of(name)}
-        is_time = ":" in "".join(present[:1]) or not _CLOCKS.isdisjoint(words)  # not 10m, a size
+        is_time = "".join(present[:1]).count(":") > 1 or not _CLOCKS.isdisjoint(words)  # not 10m, a size
+        is_time &= _SECONDS.get(_unit(name)) != 3600 or not any(map(_MINUTES.fullmatch, present))
         if is_time and present and all(times) and _MOMENTS.isdisjoint(words):
             kind, texts = _kind(name), [str(_seconds_of(text)) for text in texts]
             name = kind if kind not in {*columns, *plain} else name
@@ -293,7 +299,7 @@ def _seconds_of(text: str) -> float | str:
     if not text or (match := _PARTS_OF_TIME.fullmatch(text)) is None:
         return ""
     hours, minutes, seconds, days, *rest = (float(part or 0) for part in match.groups())
-    return 86400 * days + 3600 * (hours + rest[0]) + 60 * (minutes + rest[1]) + seconds + rest[2]
+    return 86400 * days + 3600 * (hours + rest[0]) + 60 * (minutes + rest[1]) + seconds + rest[2] + rest[3] / 1000
 
 
 def _are_repeats(texts: Sequence[str]) -> bool:
@@ -378,6 +384,10 @@ def _check_numbers(file: CsvTable, columns: Mapping[str, Sequence[str]]) -> None
             invalid = [(line, text) for line, text in zip(file.lines, texts, strict=True) if not _numbers([text, "0"])]
             for line, text in invalid if len(invalid) < len(texts) else ():
                 file.problem(line, name, f"{text!r} is not a number")
+        if (_time(name) or _RATE.fullmatch(name)) and (numbers := _numbers(texts)):
+            for line, number in zip(file.lines, numbers, strict=True):
+                if number is not None and (number < 0 or math.isinf(number)):
+                    file.problem(line, name, f"{number:g} is not a {'time' if _time(name) else 'rate'}")
 
 
 def _runs_in(columns: Mapping[str, Sequence[str]]) -> tuple[dict[str, Sequence[Any]], dict[tuple[Any, ...], list[int]]]:

@@ -89,3 +89,15 @@ def test_texts_and_results_are_no_axes_and_are_said(tmp_path, raybench, head):
     name = head.rpartition(",")[2]
     assert f"Not used: {name} " in text and f"{name} " not in text.partition("price_per_hour)")[2]
     assert ("4 runs each" if "model" in head else "8 runs") in text
+
+
+def test_a_spread_of_machines_is_a_number(tmp_path, raybench):
+    lines = [
+        f"{gpu},{gpu}{h},{s},{t + (18, 42)[h - 1] + s / 9}"
+        for gpu, t in (("x", 100), ("y", 85))
+        for h in (1, 2)
+        for s in (1, 2)
+    ]
+    (tmp_path / "runs.csv").write_text("\n".join(["device,host,seed,time_s", *lines]))
+    text = " ".join(raybench("report", "runs.csv").out.split())
+    assert "differ by about" in text and "e+" not in text
