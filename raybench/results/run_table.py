@@ -221,7 +221,7 @@ class Run:
 
     _identity = (
         text("id of its configuration, the same for all repeats", "cell_id", name="cell"),
-        c.whole("", "the number of the repeat, from 0", "repeat", name="repeat"),
+        c.whole("", "the number of the repeat, from 1", lambda run: run.repeat + 1, name="repeat"),
     )
     attempt: int = stored(WHOLE, "the number of the attempt, from 1", 1)
     status: str | None = stored(TEXT, "how it ended, such as completed, oom, diverged; missing while it runs")
