@@ -210,7 +210,7 @@ def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence
             # Values that are only slightly above 1 are no fractions.
             scales[cell_id][name] = percent_scale(name, values) or PERCENT
     is_one_program = all(run.cell.workload.digest for runs in cells.values() for run in runs)
-    fractions = {}
+    fractions: dict[str, tuple[Sequence[Run], Mapping[str, float]]] = {}
     for cell_id, runs in cells.items():
         of_program = scales.values() if is_one_program else [scales[cell_id]]
         logged = ((name, scale) for of_cell in of_program for name, scale in of_cell.items())

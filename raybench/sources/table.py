@@ -141,11 +141,9 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     rows = [(line, values) for line, values in zip(file.lines, texts, strict=True) if not _is_summary(values)]
     left_out = [values[0].strip() for values in texts if _is_summary(values)]
     numbered = [place for place, name in enumerate(file.names) if {alias(name), name.lower()} & {*_REPEATS, *_COUNTED}]
-    first = {tuple(values): row for row, (_, values) in reversed([*enumerate(rows)])}
-    copies = [
-        row for row, (_, v) in enumerate(rows) if first[(*v,)] != row and any(v[place].strip() for place in numbered)
-    ]
-    rows = [entry for row, entry in enumerate(rows) if row not in {*copies}]
+    seen = {tuple(values): line for line, values in reversed(rows)}
+    copies = {line for line, v in rows if seen[*v,] != line and any(v[place].strip() for place in numbered)}
+    rows = [(line, values) for line, values in rows if line not in copies]
     file.lines, texts = [line for line, _ in rows], [values for _, values in rows]
     written = {name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)}
     written, taken = _with_durations(file, written)
@@ -164,15 +162,11 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     is_of_one_run = not _is_of_runs(file.names) and any(numbers and _never_falls(numbers) for numbers in counts)
     if is_of_one_run:
         return history(file.path, columns)
-    which, groups = _runs_in(columns) if "step" in columns else ({}, {})
-    counts = _numbers(columns.get("step", ())) or [None]
-    is_log = (
-        len(groups) < len(texts)
-        and None not in counts
-        and all(_rises([counts[r] for r in rows]) for rows in groups.values())
-    )
-    if groups and (is_log or ("epoch" in columns and (not which or len(groups) < len(texts)))):
-        return _histories(file, columns, which, groups)
+    if steps := _numbers(columns.get("step", ())):
+        which, runs = _runs_in(columns)
+        is_log = "epoch" in columns or all(_rises([steps[row] for row in own]) for own in runs.values())
+        if is_log and (len(runs) < len(texts) or not which):
+            return _histories(file, columns, which, runs)
     first: dict[str, int] = {}
     for line, name in zip(file.lines, columns.get("trial", ()), strict=False):
         if first.setdefault(name, line) != line and "attempt" not in columns:
@@ -205,12 +199,11 @@ def _with_durations(file: CsvTable, columns: dict[str, list[str]]) -> tuple[dict
     (begin,), (end,) = names
     seconds = []
     for line, first, last in zip(file.lines, moments[begin], moments[end], strict=True):
-        passed_s = (last - first).total_seconds() if first and last else None
-        if passed_s is not None and passed_s < 0 and {first.date(), last.date()} == {date.min}:
-            passed_s += 86400  # times of day, across midnight
-        if passed_s is not None and passed_s < 0:
+        passed_s = (last - first).total_seconds() if first and last else 0.0
+        passed_s += 86400 if passed_s < 0 and last and last.date() == date.min else 0  # times of day, across midnight
+        if passed_s < 0:
             file.problem(line, end, f"before {begin}")
-        seconds.append("" if passed_s is None else str(passed_s))
+        seconds.append(str(passed_s) if first and last else "")
     kept = {name: texts for name, texts in columns.items() if name not in (begin, end) or alias(name) == "started"}
     return {**kept, "wall_s": seconds}, f"Columns {begin} and {end} were taken for the begin and the end of each run"
 
@@ -401,15 +394,12 @@ def _runs_in(columns: Mapping[str, Sequence[str]]) -> tuple[dict[str, Sequence[A
             _converted(name, texts, which)
         elif is_word and not _is_moment(name, texts) and len({*texts}) < len(texts) / 2:
             which[name if name in KNOWN else f"{PARAM}{name}"] = texts
-    keys, groups = [*zip(*which.values(), strict=True)] or [()] * len(next(iter(columns.values()))), {}
-    for row, key in enumerate(keys):
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for row, key in enumerate([*zip(*which.values(), strict=True)] or [()] * len(next(iter(columns.values())))):
         groups.setdefault(key, []).append(row)
     for name, texts in columns.items():  # settings that are no schedule
-        if (
-            alias(name) in CELL
-            and alias(name) not in which
-            and all(len({texts[r] for r in rows}) == 1 for rows in groups.values())
-        ):
+        is_new = alias(name) in CELL and alias(name) not in which
+        if is_new and all(len({texts[row] for row in rows}) == 1 for rows in groups.values()):
             _converted(alias(name), texts, which)
     if not which.keys() - {"trial", "repeat", "seed"} and (names := which.get("trial")):
         stems = [re.sub(r"[-_ ]?\d+$", "", name) for name in names]
@@ -447,15 +437,16 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     key = next(name for name in _PLACES if name in columns)
     rows: dict[float, dict[str, float]] = {}
     numbers = {name: column for name, texts in columns.items() if (column := _numbers(texts))}
-    times = [name for name in numbers if name not in _ELAPSED and _time(name)]
+    times = {name: time for name in numbers if name not in _ELAPSED and (time := _time(name))}
     clocks = (name for name in (*_ELAPSED, *times) if name in numbers)
     clock = next((name for name in clocks if name.startswith("_") or _grows(numbers[name])), "")
-    steps = numbers.get("step", [None])
-    gaps = [later - earlier for earlier, later in pairwise(steps)] if None not in steps else []
-    if not clock and gaps and (of_step := next((name for name in times if _time(name)[1] == "step"), "")):
+    steps = [step for step in numbers.get("step", ()) if step is not None]
+    gaps = [later - earlier for earlier, later in pairwise(steps)]
+    of_step = next((name for name, time in times.items() if time[1] == "step" and len(numbers[name]) == len(steps)), "")
+    if gaps and of_step and not clock:
         clock = "_elapsed"  # each line has the time of one step
         taken = zip(numbers[of_step], [gaps[0], *gaps], strict=True)
-        numbers[clock] = [*accumulate((each or 0.0) * gap * _time(of_step)[0] for each, gap in taken)]
+        numbers[clock] = [*accumulate((each or 0.0) * gap * times[of_step][0] for each, gap in taken)]
     place = 0.0
     for values in zip(*numbers.values(), strict=True):
         present = {name: value for name, value in zip(numbers, values, strict=True) if value is not None}
@@ -468,7 +459,7 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
         begin_s = next(epoch[clock] for epoch in rows.values() if clock in epoch) if clock == "_timestamp" else 0.0
         last_s, epochs["elapsed_s"] = 0.0, []
         for epoch in rows.values():
-            last_s = max(last_s, (epoch.get(clock, begin_s) - begin_s) * (_time(clock) or (1.0,))[0])
+            last_s = max(last_s, (epoch.get(clock, begin_s) - begin_s) * times.get(clock, (1.0, ""))[0])
             epochs["elapsed_s"].append(last_s)
     if not metrics and not clock:
         raise FileError([Problem(str(path), 1, 1, "", "no column is a time or a metric")])
@@ -483,8 +474,9 @@ def _never_falls(numbers: Sequence[float | None]) -> bool:
     return all(earlier <= later for earlier, later in pairwise(present))
 
 
-def _rises(numbers: Sequence[float]) -> bool:
-    return all(earlier < later for earlier, later in pairwise(numbers))
+def _rises(numbers: Sequence[float | None]) -> bool:
+    present = [number for number in numbers if number is not None]
+    return len(present) == len(numbers) and all(earlier < later for earlier, later in pairwise(present))
 
 
 def _grows(numbers: Sequence[float | None]) -> bool:
