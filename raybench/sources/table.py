@@ -1,8 +1,8 @@
 """CSV files of others: a line per run with any columns, an export of Weights & Biases, or Lightning's `metrics.csv`.
 
 Of a line per run, columns with the names of raybench's tables are those; names with the word of a metric are metrics,
-and the first one that is a time is the time of the run. Of the others those whose values differ between lines, and
-repeat, are axes: `params.NAME`; if none does, the first that differs is the axis.
+a time is that of the run; of two, one is its training and the other all of it. Of the others those whose values differ
+between lines, and repeat, are axes: `params.NAME`; if none does, the first that differs is the axis.
 """
 
 from __future__ import annotations
