@@ -575,8 +575,9 @@ def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
         words = [text.lower() for text in texts]
         if _WORDS.keys() & {*words}:
             columns.table["status"] = [_WORDS.get(word, word) or None for word in words]
-    elif (work := _WORK.get(name.lower())) and numbers and all(each and each >= 1 for each in numbers):
-        columns.work.setdefault(work, [math.ceil(each or 0) for each in numbers])
+    elif (work := _WORK.get(name.lower())) and numbers and (most := max(each or 0 for each in numbers)) >= 1:
+        missing = math.ceil(most) if work == "epoch" else None  # of a run that failed, which has a number none the less
+        columns.work.setdefault(work, [math.ceil(each) if each else missing for each in numbers])
         if name == "epochs":
             _converted(name, texts, columns.table)
         else:

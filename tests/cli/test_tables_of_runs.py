@@ -8,8 +8,9 @@ pytestmark = pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("name", ["epochs", "epochs_done", "num_epochs", "steps", "num_steps", "samples", "tokens"])
 def test_runs_of_unequal_work_are_not_kept(tmp_path, raybench, name):
     for file, work, took_s in (("base", 1000, 100), ("new", 500, 90), ("same", 1000, 90)):
-        lines = [f"{seed},{work},{took_s + seed},0.9" for seed in range(4)]
-        (tmp_path / f"{file}.csv").write_text("\n".join([f"seed,{name},time_s,val_acc", *lines]))
+        lines = [f"{seed},{work},{took_s + seed},0.9,done" for seed in range(4)]
+        lines += [f"4,{work if name == 'epochs' else ''},,,failed"]
+        (tmp_path / f"{file}.csv").write_text("\n".join([f"seed,{name},time_s,val_acc,status", *lines]))
     said = raybench("compare", "base.csv", "new.csv")
     assert said.status == 5 and "1000" in said.out and "500" in said.out
     assert raybench("compare", "base.csv", "same.csv").status == 0
