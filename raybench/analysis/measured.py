@@ -195,12 +195,14 @@ def are_same(values: Sequence[Any]) -> bool:
     return len(values) > 1 and bool(values[0]) and all(value == values[0] for value in values)
 
 
-def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence[Run], Mapping[str, float]]]:
+def as_fractions(
+    cells: Mapping[str, Sequence[Run]], has_target: bool = False
+) -> dict[str, tuple[Sequence[Run], Mapping[str, float]]]:
     """Return the runs of a program by cell, with accuracies as fractions, and the scale of each metric.
 
     An accuracy is in percent if it is in any cell, as a program logs it in one way. Of other shares, such as `val/f1`,
     and if the program is not known, as in tables and logs, the scale is that of the cell's own values: sides in which
-    it differs are not compared.
+    it differs are not compared. With a target they are of one program: 1% of a run that learns nothing is not 100%.
     """
     scales: dict[str, dict[str, float]] = {}
     for cell_id, runs in cells.items():
@@ -209,7 +211,7 @@ def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence
             values = (value for run in runs for value in run.epochs.column("metrics", name, math.nan))
             # Values that are only slightly above 1 are no fractions.
             scales[cell_id][name] = percent_scale(name, values) or PERCENT
-    is_one_program = all(run.cell.workload.digest for runs in cells.values() for run in runs)
+    is_one_program = has_target or all(run.cell.workload.digest for runs in cells.values() for run in runs)
     fractions: dict[str, tuple[Sequence[Run], Mapping[str, float]]] = {}
     for cell_id, runs in cells.items():
         of_program = scales.values() if is_one_program else [scales[cell_id]]
@@ -264,7 +266,7 @@ class _Measurement:
         self._by_cell: dict[str, Sequence[Run]] = {}
         self._scales: dict[str, Mapping[str, float]] = {}
         for cells in programs.values():
-            for cell_id, (fractions, scales) in as_fractions(cells).items():
+            for cell_id, (fractions, scales) in as_fractions(cells, bool(request.target)).items():
                 self._by_cell[cell_id] = [*self._by_cell.get(cell_id, ()), *fractions]
                 self._scales[cell_id] = scales
         runs = [run for runs_of_cell in self._by_cell.values() for run in runs_of_cell]

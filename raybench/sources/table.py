@@ -620,7 +620,7 @@ def _whole_time(columns: _Columns) -> str:
         FileError: names do not say which of two times is that of the training, or it is longer than the whole.
     """
     seconds: dict[str, Sequence[float]] = {}
-    for order, name, factor, _ in columns.times:
+    for order, name, factor, _ in sorted(columns.times, key=lambda time: time[1].startswith("_")):
         numbers = [(number or 0.0) * factor for number in _numbers(columns.written[name]) or ()]
         is_new = not any(all(map(partial(math.isclose, rel_tol=0.01), numbers, other)) for other in seconds.values())
         if order < 2 and is_new and not (name.startswith("_") and seconds):  # of Weights & Biases
