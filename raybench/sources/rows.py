@@ -187,9 +187,10 @@ class Table:
             growth = [now_s - before_s for before_s, now_s in pairwise(of_trial)]
             # The first epoch may take twice as long as others.
             is_elapsed &= min(growth) > 0.4 * of_trial[0] and max(growth) < 1.5 * min(growth)
-        named, said = ("epoch_s", "since training began") if is_elapsed else ("elapsed_s", "of each epoch")
-        other = "is that of each epoch" if is_elapsed else "counts from the start of training"
-        self.warning = f"Column {self.guessed_time} is taken for the seconds {said}; name it {named} if it {other}"
+        text = "of each epoch; name it elapsed_s if it counts from the start of training"
+        if is_elapsed:
+            text = "since training began; name it epoch_s if it is that of each epoch"
+        self.warning = f"Column {self.guessed_time} is taken for the seconds {text}"
         if is_elapsed:
             self.columns = {"elapsed_s" if n == "epoch_s" else n: values for n, values in self.columns.items()}
             self.names = [*self.columns]
@@ -271,12 +272,12 @@ class Table:
 
     def _check_price(self, trial: _Trial, earlier: _Trial) -> None:
         """Refuse two prices per hour of one configuration, which has one."""
-        line, other_line = (self.lines[min(each.rows)] for each in (trial, earlier))
-        price, other = (each.values.get("price_per_hour") for each in (trial, earlier))
-        if price != other and None not in (price, other):
-            message = f"{price} here and {other} on line {other_line} differ between equal runs"
+        prices = [trial.values.get("price_per_hour"), earlier.values.get("price_per_hour")]
+        if None not in prices and prices[0] != prices[1]:
+            line = self.lines[min(earlier.rows)]
+            message = f"{prices[0]} here and {prices[1]} on line {line} differ between equal runs"
             remedy = "add a column with what differs, such as terms, or name it cost if it is the price of a run"
-            self.problem(line, "price_per_hour", f"{message}; {remedy}")
+            self.problem(self.lines[min(trial.rows)], "price_per_hour", f"{message}; {remedy}")
 
     def _repeat(
         self, trial: _Trial, numbers_taken: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]

@@ -164,7 +164,7 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
         return history(file.path, columns)
     if steps := _numbers(columns.get("step", ())):
         which, runs = _runs_in(columns)
-        is_log = "epoch" in columns or all(_rises([steps[row] for row in own]) for own in runs.values())
+        is_log = "epoch" in columns or all(_rises([steps[row] for row in of_run]) for of_run in runs.values())
         if is_log and (len(runs) < len(texts) or not which):
             return _histories(file, columns, which, runs)
     first: dict[str, int] = {}
@@ -175,13 +175,13 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
         raise FileError(file.problems, SHOWN)
     table = _of_runs(file.path, columns)
     table.lines, table.clock = file.lines, OF_A_TABLE
-    said = [f"Left out {', '.join(left_out)}, taken for a summary of other lines"] if left_out else []
-    said += [taken] if taken else []
-    for name, own in written.items():
-        if name not in columns and (minutes := next(filter(_MINUTES.fullmatch, own), "")):
-            said.append(f"{minutes} in column {name} was taken for minutes and seconds")
-    said += [f"Left out {plural(len(copies), 'line')} equal to others in every column"] if copies else []
-    table.warning = ". ".join(filter(None, [table.warning, *said]))
+    notes = [f"Left out {', '.join(left_out)}, taken for a summary of other lines"] if left_out else []
+    notes += [taken] if taken else []
+    for name, column in written.items():
+        if name not in columns and (minutes := next(filter(_MINUTES.fullmatch, column), "")):
+            notes.append(f"{minutes} in column {name} was taken for minutes and seconds")
+    notes += [f"Left out {plural(len(copies), 'line')} equal to others in every column"] if copies else []
+    table.warning = ". ".join(filter(None, [table.warning, *notes]))
     return table
 
 
@@ -420,15 +420,15 @@ def _histories(
     tables = [
         history(file.path, {n: [texts[r] for r in rows] for n, texts in columns.items()}) for rows in groups.values()
     ]
-    said = "The last numbers of names were taken for those of repeats" if f"{PARAM}run" in which else ""
-    said = ". ".join(filter(None, [tables[0].warning, said]))
-    table = Table(file.path, warning=said, output_clock=tables[0].output_clock)
+    warning = "The last numbers of names were taken for those of repeats" if f"{PARAM}run" in which else ""
+    warning = ". ".join(filter(None, [tables[0].warning, warning]))
+    table = Table(file.path, warning=warning, output_clock=tables[0].output_clock)
     for part, rows in zip(tables, groups.values(), strict=True):
         size, before = len(part.columns["epoch"]), len(table.lines)
         table.lines += [file.lines[rows[0]]] * size
-        own = part.columns | {name: [values[rows[0]]] * size for name, values in which.items()}
-        for name in {**table.columns, **own}:
-            table.columns[name] = [*table.columns.get(name, [None] * before), *own.get(name, [None] * size)]
+        added = part.columns | {name: [values[rows[0]]] * size for name, values in which.items()}
+        for name in {**table.columns, **added}:
+            table.columns[name] = [*table.columns.get(name, [None] * before), *added.get(name, [None] * size)]
     return table
 
 
@@ -446,7 +446,7 @@ def history(path: Path, columns: Mapping[str, Sequence[str]]) -> Table:
     if gaps and of_step and not clock:
         clock = "_elapsed"  # each line has the time of one step
         taken = zip(numbers[of_step], [gaps[0], *gaps], strict=True)
-        numbers[clock] = [*accumulate((each or 0.0) * gap * times[of_step][0] for each, gap in taken)]
+        numbers[clock] = [*accumulate((step_s or 0.0) * gap * times[of_step][0] for step_s, gap in taken)]
     place = 0.0
     for values in zip(*numbers.values(), strict=True):
         present = {name: value for name, value in zip(numbers, values, strict=True) if value is not None}
@@ -575,9 +575,9 @@ def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
         words = [text.lower() for text in texts]
         if _WORDS.keys() & {*words}:
             columns.table["status"] = [_WORDS.get(word, word) or None for word in words]
-    elif (work := _WORK.get(name.lower())) and numbers and (most := max(each or 0 for each in numbers)) >= 1:
+    elif (work := _WORK.get(name.lower())) and numbers and (most := max(number or 0 for number in numbers)) >= 1:
         missing = math.ceil(most) if work == "epoch" else None  # of a run that failed, which has a number none the less
-        columns.work.setdefault(work, [math.ceil(each) if each else missing for each in numbers])
+        columns.work.setdefault(work, [math.ceil(number) if number else missing for number in numbers])
         if name == "epochs":
             _converted(name, texts, columns.table)
         else:
@@ -622,17 +622,19 @@ def _whole_time(columns: _Columns) -> str:
     seconds: dict[str, Sequence[float]] = {}
     for order, name, factor, _ in sorted(columns.times, key=lambda time: time[1].startswith("_")):
         numbers = [(number or 0.0) * factor for number in _numbers(columns.written[name]) or ()]
-        is_new = not any(all(map(partial(math.isclose, rel_tol=0.01), numbers, other)) for other in seconds.values())
+        is_new = not any(
+            all(map(partial(math.isclose, rel_tol=0.01), numbers, earlier)) for earlier in seconds.values()
+        )
         if order < 2 and is_new and not (name.startswith("_") and seconds):  # of Weights & Biases
             seconds[name] = numbers
     training = [name for name in seconds if _kind(name) == "train_s"]
-    others = [name for name in seconds if name not in training]
+    wholes = [name for name in seconds if name not in training]
     if len(seconds) < 2:
         return ""
-    if len(training) == len(others) == 1 and all(map(le, seconds[training[0]], seconds[others[0]])):
-        columns.times = [time for time in columns.times if time[1] != others[0]]
-        columns.table["wall_s"] = [each or None for each in seconds[others[0]]]
-        return others[0]
+    if len(training) == len(wholes) == 1 and all(map(le, seconds[training[0]], seconds[wholes[0]])):
+        columns.times = [time for time in columns.times if time[1] != wholes[0]]
+        columns.table["wall_s"] = [whole_s or None for whole_s in seconds[wholes[0]]]
+        return wholes[0]
     first, second = [*seconds][:2]
     text = f"a time of a run, as {first} is: name that of its training train_s, that of all of it wall_s, or remove one"
     raise columns.error(1 + [*columns.written].index(second), second, text)
@@ -671,12 +673,15 @@ def _choose_axes(columns: _Columns) -> None:
     """Add the settings that tell configurations apart: those whose values differ, and repeat."""
     table, settings = columns.table, columns.settings
     told_apart = OF_TRIALS - {"trial", "status", "repeat", "seed", "order", "price_per_hour"}
-    others = [column for name, column in settings.items() if name.lower() not in _WORK]
-    others = [column for column in others if len({*column}) < columns.size]
-    others += [column for name, column in table.items() if name in told_apart]
+    columns_of_settings = [column for name, column in settings.items() if name.lower() not in _WORK]
+    columns_of_settings = [column for column in columns_of_settings if len({*column}) < columns.size]
+    columns_of_settings += [column for name, column in table.items() if name in told_apart]
     work = set()
     for name, column in settings.items():  # work that follows from other settings, or is not repeated, is a result
-        combined = {*zip(*others, column, strict=True)}, {*zip(*others, [0] * columns.size, strict=True)}
+        combined = (
+            {*zip(*columns_of_settings, column, strict=True)},
+            {*zip(*columns_of_settings, [0] * columns.size, strict=True)},
+        )
         if name.lower() in _WORK and (len(combined[0]) == len(combined[1]) or min(Counter(column).values()) < 2):
             work.add(name)
     varied = {name: column for name, column in settings.items() if len({*column}) > 1 and name not in work}
