@@ -69,7 +69,7 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
     "set equal `epochs`, a `budget` or a `target`, or make `epochs` an axis", of_pair=True, guess=True, about="quality"
 )
 def unequal_epochs(view: View, index: int, reference: int) -> Iterator[str]:
-    """Sides trained for unequal numbers of epochs, so that quality is not compared, or whole runs of unequal steps."""
+    """Sides trained for unequal numbers of epochs: their quality is not compared; or whole runs of unequal steps."""
     metric, sides = view.answer.metric, (view.measured[index], view.measured[reference])
     if why := unlike(*sides, metric):
         yield f"{metric} not compared ({why})"
