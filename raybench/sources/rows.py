@@ -190,10 +190,9 @@ class Table:
         text = "of each epoch; name it elapsed_s if it counts from the start of training"
         if is_elapsed:
             text = "since training began; name it epoch_s if it is that of each epoch"
-        self.warning = f"Column {self.guessed_time} is taken for the seconds {text}"
-        if is_elapsed:
             self.columns = {"elapsed_s" if n == "epoch_s" else n: values for n, values in self.columns.items()}
             self.names = [*self.columns]
+        self.warning = f"Column {self.guessed_time} is taken for the seconds {text}"
 
     def _check_target(self, trial: _Trial) -> None:
         line, (metric, *bounds) = self.lines[min(trial.rows)], (trial.values.get(name) for name in _TARGET)

@@ -52,8 +52,6 @@ _OF_TIME = {
 }
 _REPEATS = ("rep", "run", "run_id", "run_number", "replicate", "repetition", "trial")
 """Names of a column that, with whole numbers that occur again, is that of the repeat."""
-_COUNTED = ("seed", "repeat", "started")
-"""Names of further columns in which two runs differ."""
 _COUNTS = ("gpus", "num_gpus", "n_gpus", "ngpus", "gpu_count", "num_devices", "n_devices", "accelerators")
 _WORK = {
     **dict.fromkeys(("epochs", "epochs_done", "num_epochs", "n_epochs"), "epoch"),
@@ -140,7 +138,8 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     """
     rows = [(line, values) for line, values in zip(file.lines, texts, strict=True) if not _is_summary(values)]
     left_out = [values[0].strip() for values in texts if _is_summary(values)]
-    numbered = [place for place, name in enumerate(file.names) if {alias(name), name.lower()} & {*_REPEATS, *_COUNTED}]
+    repeats = {*_REPEATS, "seed", "repeat", "started"}
+    numbered = [place for place, name in enumerate(file.names) if {alias(name), name.lower()} & repeats]
     seen = {tuple(values): line for line, values in reversed(rows)}
     copies = {line for line, v in rows if seen[*v,] != line and any(v[place].strip() for place in numbered)}
     rows = [(line, values) for line, values in rows if line not in copies]
@@ -148,9 +147,9 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     written = {name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)}
     written, taken = _with_durations(file, written)
     columns = _plain(written)
-    repeats = [name for name in columns if name.lower() in _REPEATS]
-    if repeats and "repeat" not in columns and "epoch" not in columns and _are_repeats(columns[repeats[0]]):
-        columns = {"repeat" if name == repeats[0] else name: column for name, column in columns.items()}
+    repeat = next((name for name in columns if name.lower() in _REPEATS), "")
+    if repeat and "repeat" not in columns and "epoch" not in columns and _are_repeats(columns[repeat]):
+        columns = {"repeat" if name == repeat else name: column for name, column in columns.items()}
     if not texts:
         raise FileError([Problem(str(file.path), 1, 1, "", "no run in it")])
     _check_numbers(file, columns)
