@@ -59,7 +59,7 @@ def different_work(base: Measured, new: Measured, is_same_length: bool) -> str:
     if not is_same_length:
         return ""
     remedy = "versions of different length are compared only with a target or a budget"
-    epochs = [{len(run.epochs) for run in side} for side in sides]
+    epochs = [{run.length for run in side} for side in sides]
     if epochs[0] != epochs[1]:
         texts = [join_words([str(count) for count in sorted(counts)]) for counts in epochs]
         texts = [f"{text} epoch{'s' * (text != '1')}" for text in texts]

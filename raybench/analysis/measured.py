@@ -214,11 +214,14 @@ def are_same(values: Sequence[Any]) -> bool:
     return len(values) > 1 and bool(values[0]) and all(value == values[0] for value in values)
 
 
-def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence[Run], Mapping[str, float]]]:
-    """Return the runs of one program by cell, with accuracies as fractions, and the scale of each metric.
+def as_fractions(
+    cells: Mapping[str, Sequence[Run]], has_target: bool = False
+) -> dict[str, tuple[Sequence[Run], Mapping[str, float]]]:
+    """Return the runs of a program by cell, with accuracies as fractions, and the scale of each metric.
 
     An accuracy is in percent if it is in any cell, as a program logs it in one way. Of other shares, such as `val/f1`,
-    the scale is that of the cell's own values: sides in which it differs are not compared.
+    and if the program is not known, as in tables and logs, the scale is that of the cell's own values: sides in which
+    it differs are not compared. With a target they are of one program: 1% of a run that learns nothing is not 100%.
     """
     scales: dict[str, dict[str, float]] = {}
     for cell_id, runs in cells.items():
@@ -227,16 +230,16 @@ def as_fractions(cells: Mapping[str, Sequence[Run]]) -> dict[str, tuple[Sequence
             values = (value for run in runs for value in run.epochs.column("metrics", name, math.nan))
             # Values that are only slightly above 1 are no fractions.
             scales[cell_id][name] = percent_scale(name, values) or PERCENT
-    logged = ((name, scale) for of_cell in scales.values() for name, scale in of_cell.items())
-    percent = {name for name, scale in logged if scale == PERCENT and is_accuracy(name)}
-
-    def divided(run: Run) -> Run:
-        return replace(run, epochs=run.epochs.with_metrics_divided(percent, PERCENT)) if percent else run
-
-    return {
-        cell_id: (list(map(divided, runs)), scales[cell_id] | dict.fromkeys(percent, PERCENT))
-        for cell_id, runs in cells.items()
-    }
+    is_one_program = has_target or all(run.cell.workload.digest for runs in cells.values() for run in runs)
+    fractions: dict[str, tuple[Sequence[Run], Mapping[str, float]]] = {}
+    for cell_id, runs in cells.items():
+        of_program = scales.values() if is_one_program else [scales[cell_id]]
+        logged = ((name, scale) for of_cell in of_program for name, scale in of_cell.items())
+        percent = {name for name, scale in logged if scale == PERCENT and is_accuracy(name)}
+        if percent:
+            runs = [replace(run, epochs=run.epochs.with_metrics_divided(percent, PERCENT)) for run in runs]
+        fractions[cell_id] = (runs, scales[cell_id] | dict.fromkeys(percent, PERCENT))
+    return fractions
 
 
 def as_fraction(target: Target | None) -> Target | None:
@@ -282,7 +285,7 @@ class _Measurement:
         self._by_cell: dict[str, Sequence[Run]] = {}
         self._scales: dict[str, Mapping[str, float]] = {}
         for cells in programs.values():
-            for cell_id, (fractions, scales) in as_fractions(cells).items():
+            for cell_id, (fractions, scales) in as_fractions(cells, bool(request.target)).items():
                 self._by_cell[cell_id] = [*self._by_cell.get(cell_id, ()), *fractions]
                 self._scales[cell_id] = scales
         runs = [run for runs_of_cell in self._by_cell.values() for run in runs_of_cell]
@@ -444,4 +447,4 @@ def _of_all_epochs(run: Run, taken: float, epoch: float | None) -> float:
     planned = run.cell.settings.epochs
     if epoch is None or planned in (None, MISSING) or run.status not in (None, TrialStatus.COMPLETED):
         return taken
-    return taken + max(0.0, planned - len(run.epochs)) * epoch
+    return taken + max(0.0, planned - run.length) * epoch

@@ -238,7 +238,10 @@ def _of_grid(view: View) -> Iterator[Caution]:
         )
     untimed = [(index, run) for index, run in runs if timed and run.epochs and not seconds_per_unit(run, unit)]
     unknown = "the work of their epochs is unknown, and that of others known"
-    for why, remedy in ((unknown, f"count `{unit.counted or 'examples'}` in every run"), ("their epochs took 0 s", "")):
+    for why, remedy in (
+        (unknown, f"count `{unit.counted or 'examples'}` in every run"),
+        ("no time above 0 s is known of them", ""),
+    ):
         if indices := [index for index, run in untimed if bool(run.steady_s) == (why is unknown)]:
             text = f"runs of {view.names(indices)} are not compared, since {why}"
             yield replace(concerning(indices, text, remedy, code="not_compared"), runs=len(indices), of_runs=len(runs))

@@ -32,7 +32,7 @@ class OutputClock:
         """An epoch in words: `epoch`, `step` or `10 steps`."""
         if self.are_passes and self.step == 1:
             return "epoch"
-        noun = "round" if self.label.lower().startswith("train") else self.label or "count"
+        noun = "round" if self.pattern and self.label.lower().startswith("train") else self.label or "count"
         if self.step == 1 and noun != "%":
             return noun
         return f"{format_value(self.step)} {noun if noun == '%' else noun.removesuffix('s') + 's'}"
@@ -44,3 +44,7 @@ class OutputClock:
         plural = self.label if self.label in ("%", "") or self.label.endswith("s") else f"{self.label}s"
         amount = f", {format_value(self.step)} {plural or 'counts'} each" if self.step != 1 else ""
         return f"epochs are the lines `{self.shown}`{amount}"
+
+
+OF_TRAINING = OutputClock(label="training", shown="training")
+"""The clock of a table with the time of training of each run, and that of all of it."""

@@ -41,7 +41,7 @@ from raybench.results import columns as c
 from raybench.results.columns import NUMBER, TEXT, TIME, WHOLE, YES_NO, Column, number, stored, text
 from raybench.results.epoch import QUANTITIES, UNITS, Combine, Epoch, Quantity, is_steady
 from raybench.results.epochs import Epochs
-from raybench.results.output_clock import OutputClock
+from raybench.results.output_clock import OF_TRAINING, OutputClock
 from raybench.results.parsing import mapping_in, number_in
 from raybench.results.utilization import Roofline, Utilization, roofline_of, utilization_of, waiting_share
 
@@ -220,7 +220,7 @@ class Run:
 
     _identity = (
         text("id of its configuration, the same for all repeats", "cell_id", name="cell"),
-        c.whole("", "the number of the repeat, from 0", "repeat", name="repeat"),
+        c.whole("", "the number of the repeat, from 1", lambda run: run.repeat + 1, name="repeat"),
     )
     attempt: int = stored(WHOLE, "the number of the attempt, from 1", 1)
     status: str | None = stored(TEXT, "how it ended, such as completed, oom, diverged; missing while it runs")
@@ -360,9 +360,14 @@ class Run:
         return self.clock in ("run", OF_A_TABLE)
 
     @property
+    def length(self) -> int:
+        """The number of its epochs; of a whole run of a table that of its only one."""
+        return max(self.epochs.column("epoch"), default=0) if self.is_whole else len(self.epochs)
+
+    @property
     def is_part(self) -> bool:
         """Whether a table gives the time of a part of it alone, such as a step."""
-        return self.clock == OF_A_TABLE and self.output_clock is not None
+        return self.clock == OF_A_TABLE and self.output_clock not in (None, OF_TRAINING)
 
     @property
     def is_timed_by_warmup(self) -> bool:

@@ -14,7 +14,8 @@ Any program may write it. The first line names the columns, by the names they ha
   setting, such as
   `workload`, `framework`, `device_model`, `batch_size`, `weight_decay`, `budget_s`, `nodes`, `version`;
   settings with other names are numbers or text: `params.lr`. `count`, `date` and `price` are short for
-  `device_count`, `started` and `price_per_hour`; `gpu` is the device, and `run` the repeat (a number) or the trial.
+  `device_count`, `started` and `price_per_hour`; `hostname`, `machine`, `node` and `server` are the host, `gpu` is the
+  device, and `run` the repeat (a number) or the trial.
 
 Without the column `trial`, lines with the same settings, device, host, seed and repeat are one trial. Epochs are
 numbered from 1, or from 0 as in Keras's `CSVLogger`; its names `accuracy`, `acc`, `loss`, `val_accuracy`, `val_acc` and
@@ -48,6 +49,7 @@ from raybench.sources.rows import KNOWN, TIMES, Table, not_fraction
 SIGNED = {"target_at_least", "target_at_most", "seed"}  # columns that may be negative, besides metrics
 
 ALIASES = {
+    **dict.fromkeys(("hostname", "host_name", "machine", "node", "server"), "host"),
     "count": "device_count",
     "date": "started",
     "price": "price_per_hour",
@@ -61,7 +63,7 @@ ALIASES = {
 """Names that columns may also have: those of Keras's `CSVLogger`, and short ones."""
 _OF_EPOCHS = {
     **dict.fromkeys(("gpu", "accelerator"), "device"),
-    **dict.fromkeys(("seconds", "time_s", "epoch_seconds"), "epoch_s"),
+    **dict.fromkeys(("seconds", "time_s", "time", "epoch_seconds"), "epoch_s"),
 }
 """Further ones in a CSV of epochs."""
 _HOURLY = re.compile(
@@ -76,12 +78,12 @@ def alias(name: str) -> str:
     """Return raybench's name of a column."""
     is_hourly = _HOURLY.fullmatch(re.sub(r"[^\w$/]+", "_", name).strip("_"))
     known = name.lower() if name.lower() in KNOWN else name  # Seed
-    return "price_per_hour" if is_hourly else ALIASES.get(name, known)
+    return "price_per_hour" if is_hourly else ALIASES.get(name.lower(), known)
 
 
 def is_of_others(names: Sequence[str]) -> bool:
     """Return whether the columns of a CSV are not those of a CSV of epochs (`raybench.sources.table`)."""
-    is_lightning = {"epoch", "step"} <= {*names} and not {*TIMES} & {*names}
+    is_lightning = {"epoch", "step"} <= {*names}
     is_export = bool({"_runtime", "_timestamp"} & {*names})
     return len(names) > 1 and ("epoch" not in names or is_lightning or is_export)
 
@@ -119,8 +121,7 @@ class CsvTable(Table):
             names["run"] = "repeat" if all(map(str.isdecimal, runs)) else "trial"
         self.names = [alias(name if names.get(name) in written else names.get(name, name)) for name in written]
         if read := [name for name in written if names.get(name) == "epoch_s" and "epoch_s" in self.names]:
-            taken = f"Column {read[0]} is taken for the seconds of each epoch"
-            self.warning = f"{taken}; name it elapsed_s if it counts from the start of training"
+            self.guessed_time = read[0]
         self._check_head(written)
         if not self.problems and not texts:
             self.problem(1, "", "no epoch in it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from raybench.errors import FileError, Problem, close
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 from raybench.results.output_clock import OutputClock
-from raybench.results.run_table import CELL, TRIALS, Run
+from raybench.results.run_table import CELL, OF_A_TABLE, TRIALS, Run
 from raybench.sources.runs import OPENING, run_of
 
 SHOWN = 10  # maximum number of problems of a file that are printed; of more, their number is
@@ -74,6 +75,7 @@ class Table:
         lines: of its file that the rows are from; empty if they are not from one each.
         clock: of its runs.
         warning: about all of them.
+        guessed_time: the column of the file that `epoch_s` is from, if its name does not say of what it is the time.
         output_clock: what an epoch is, if it is not a pass over the data.
         amounts: what its epochs counted by the rates that it printed, such as `units/tokens`.
         names: of the columns, in the order of the file.
@@ -87,6 +89,7 @@ class Table:
     lines: list[int] = field(default_factory=list)
     clock: str = ""
     warning: str = ""
+    guessed_time: str = ""
     output_clock: OutputClock | None = None
     amounts: Mapping[str, Sequence[float]] = field(default_factory=dict)
     names: list[str] = field(default_factory=list, init=False)
@@ -166,9 +169,27 @@ class Table:
             self.columns["epoch"] = [number + 1 for number in numbers]
         elif from_zero:
             self.problem(from_zero[0], "epoch", "0, and other trials of the file count from 1")
+        if self.guessed_time and not self.problems:
+            self._guess_time()
         for trial in () if self.problems else self._trials:
             self._check_target(trial)
             self._check_gaps(trial)
+
+    def _guess_time(self) -> None:
+        """Take times for those since training began if they grow in each epoch of all trials by about the first one."""
+        seconds = self.columns["epoch_s"]
+        times = [[seconds[row] for row in trial.rows] for trial in self._trials if len(trial.rows) > 1]
+        is_elapsed = max(map(len, times), default=0) > 2 and not any(None in of_trial for of_trial in times)
+        for of_trial in times if is_elapsed else ():
+            growth = [now_s - before_s for before_s, now_s in pairwise(of_trial)]
+            # The first epoch may take twice as long as others.
+            is_elapsed &= min(growth) > 0.4 * of_trial[0] and max(growth) < 1.5 * min(growth)
+        text = "of each epoch; name it elapsed_s if it counts from the start of training"
+        if is_elapsed:
+            text = "since training began; name it epoch_s if it is that of each epoch"
+            self.columns = {"elapsed_s" if n == "epoch_s" else n: values for n, values in self.columns.items()}
+            self.names = [*self.columns]
+        self.warning = f"Column {self.guessed_time} is taken for the seconds {text}"
 
     def _check_target(self, trial: _Trial) -> None:
         line, (metric, *bounds) = self.lines[min(trial.rows)], (trial.values.get(name) for name in _TARGET)
@@ -190,7 +211,8 @@ class Table:
         """Refuse missing epochs if the time of an epoch, or the time to the target, is computed from all before it."""
         numbers = enumerate((self.columns["epoch"][row] for row in trial.rows), 1)
         number, line = next(((n, self.lines[trial.rows[p - 1]]) for p, n in numbers if n != p), (0, 0))
-        if number and (self.time == "elapsed_s" or trial.values.get("target_metric")):
+        is_missing = number and self.clock != OF_A_TABLE  # in which an epoch is a whole run
+        if is_missing and (self.time == "elapsed_s" or trial.values.get("target_metric")):
             needs = "a target" if self.time != "elapsed_s" else "elapsed_s"
             self.problem(line, "epoch", f"{number}, and an epoch before it is missing: {needs} needs all")
 
@@ -220,6 +242,7 @@ class Table:
         losses = [values for name, values in columns.items() if name.endswith("/loss")]
         joules = columns.get("energy_j", ())
         cells: dict[tuple[Any, ...], str] = {}
+        prices: dict[str, _Trial] = {}
         for trial in self._trials:
             values, rows = trial.values, trial.rows
             is_diverged = any(values[rows[-1]] != values[rows[-1]] for values in losses)
@@ -236,9 +259,19 @@ class Table:
                     tree = {"cell": run.cell.to_json(), "device": run.profile, "grid": run.grid}
                     cells[identity] = digest(tree)
                 cell = cells[identity]
+                self._check_price(trial, prices.setdefault(cell, trial))
                 repeat = self._repeat(trial, repeats.setdefault(cell, {}), numbers)
                 run.name, run.trial = run.trial, trial_id(cell, repeat)
             yield run
+
+    def _check_price(self, trial: _Trial, earlier: _Trial) -> None:
+        """Refuse two prices per hour of one configuration, which has one."""
+        prices = [trial.values.get("price_per_hour"), earlier.values.get("price_per_hour")]
+        if None not in prices and prices[0] != prices[1]:
+            line = self.lines[min(earlier.rows)]
+            message = f"{prices[0]} here and {prices[1]} on line {line} differ between equal runs"
+            remedy = "add a column with what differs, such as terms, or name it cost if it is the price of a run"
+            self.problem(self.lines[min(trial.rows)], "price_per_hour", f"{message}; {remedy}")
 
     def _repeat(
         self, trial: _Trial, numbers_taken: dict[int, tuple[Path, str, int, str | None]], numbers: list[int]

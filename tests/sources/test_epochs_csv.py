@@ -41,7 +41,7 @@ def test_epochs_become_trials_cells_and_repeats(tmp_path):
     found = load(tmp_path, CSV)
     frame = found.trials.set_index("trial")
     assert set(frame["grid"]) == {"mine"} and set(frame["status"]) == {"completed"}
-    assert frame["repeat"].to_dict() == {"a": 0, "b": 1, "c": 0}
+    assert frame["repeat"].to_dict() == {"a": 1, "b": 2, "c": 1}
     assert frame["cell"]["a"] == frame["cell"]["b"] != frame["cell"]["c"]
     assert frame["steady_s"].to_dict() == {"a": pytest.approx(2.1), "b": 2.1, "c": 9.0}
     assert frame["first_s"].to_dict() == {"a": 5.0, "b": 5.1, "c": 9.0}
@@ -61,7 +61,7 @@ def test_written_epoch_table_is_read_back(tmp_path, golden_events):
     again = raybench.load(tmp_path / "golden.csv")
     assert_frame_equal(again.epochs, epochs)
     assert again.trials["steady_s"][0] == trials["steady_s"][0] == 3.921
-    assert (again.trials["trial"][0], again.trials["repeat"][0]) == ("e5728b716bd9-r0", 0)
+    assert (again.trials["trial"][0], again.trials["repeat"][0]) == ("e5728b716bd9-r0", 1)
 
 
 def test_epoch_times_with_a_target(tmp_path):
@@ -243,7 +243,7 @@ def test_trial_names_and_attempts_in_a_csv(tmp_path):
     ]
     found = load(tmp_path, head + "".join(rows) + "exp-r3,1,10.3,cpu,2\n").trials
     assert found.groupby("device")["cell"].nunique().to_dict() == {"cpu": 1, "gpu": 1}
-    assert found["repeat"].tolist() == [0, 1, 0, 1]
+    assert found["repeat"].tolist() == [1, 2, 1, 2]
     report = build.from_grid(build.one_grid([str(tmp_path / "mine.csv")], tmp_path))
     assert [(each.planned, each.completed) for each in report.answer.configurations] == [(2, 2)] * 2
 
@@ -257,10 +257,10 @@ def test_settings_and_repeats_tell_trials_apart(tmp_path):
     ]
     text = "\n".join(["device,repeat,epoch,epoch_s,price_per_hour", *rows, ""])
     assert load(tmp_path, text).trials[["device", "repeat", "epochs_done"]].values.tolist() == [
-        ["a", 0, 2],
         ["a", 1, 2],
-        ["b", 0, 2],
+        ["a", 2, 2],
         ["b", 1, 2],
+        ["b", 2, 2],
     ]
     (line,) = problems(tmp_path, text.replace("b,1,2,1,0.1", "b,1,2,1,0.2"))
     assert line.startswith("/mine.csv:9:5: price_per_hour: 0.2 here and 0.1 on line 8: a trial has one; use the column")
@@ -274,7 +274,7 @@ def test_repeat_claimed_by_two_trials(tmp_path):
 def test_hosts_count_their_repeats_alike(tmp_path):
     rows = [f"{device},{host},{repeat},1,{5 + repeat}" for device, host in ("ax", "ay", "bx") for repeat in (0, 1)]
     trials = load(tmp_path, "\n".join(["device,host,repeat,epoch,train_s", *rows, ""])).trials
-    assert trials.groupby("device")["repeat"].apply(sorted).to_dict() == {"a": [0, 1, 2, 3], "b": [0, 1]}
+    assert trials.groupby("device")["repeat"].apply(sorted).to_dict() == {"a": [1, 2, 3, 4], "b": [1, 2]}
 
 
 def test_settings_that_raybench_does_not_name(tmp_path):
@@ -291,4 +291,4 @@ def test_files_of_one_grid_are_joined(tmp_path):
         (tmp_path / f"{name}.csv").write_text("trial,epoch,train_s,grid\nx,1,5,g\ny,1,6,g\n")
     found = raybench.load([tmp_path / "a.csv", tmp_path / "b.csv"])
     assert found.grid.name == "g"
-    assert found.trials[["trial", "repeat"]].values.tolist() == [["x", 0], ["y", 1], ["x", 2], ["y", 3]]
+    assert found.trials[["trial", "repeat"]].values.tolist() == [["x", 1], ["y", 2], ["x", 3], ["y", 4]]

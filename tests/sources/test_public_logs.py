@@ -388,6 +388,8 @@ def test_what_columns_of_a_table_mean(tmp_path, head, rows, says):
         ("gpu,seed,time", ["a,1,1:00:00", "a,2,1:01:00", "b,1,0:30:00", "b,2,0:30:30"]),
         ("gpu,seed,train time", ["a,1,1h 0m", "a,2,1h 1m", "b,1,30 min", "b,2,30.5 min"]),
         ("gpu,run,hours (h)", ["a,1,1.0", "a,2,1.017", "b,1,0.5", "b,2,0.508", "mean,,9"]),
+        ("gpu,run,duration", ["a,1,60:00", "a,2,61:00", "b,1,30:00", "b,2,30:30"]),
+        ("gpu,run,train_time", ["a,1,3600000 ms", "a,2,3660000 ms", "b,1,1800000 ms", "b,2,1830000 ms"]),
         ("gpu,seed,time (s)", ['a,1,"3,600.0"', 'a,2,"3,660.0"', 'b,1,"1,800.0"', 'b,2,"1,830.0"']),
         ("gpu;seed;hours", ["a;1;1,0", "a;2;1,017", "b;1;0,5", "b;2;0,508"]),
         ("gpu,Seed,days,$/h", ["a,1,0.0417,$1.50", "a,2,0.0424,$1.50", "b,1,0.0208,$3.00", "b,2,0.0212,$3.00"]),
@@ -480,9 +482,14 @@ def test_equal_times_of_epochs_are_not_elapsed(tmp_path):
     assert row.seconds is None
 
 
-def test_a_price_that_may_be_of_a_run_is_asked_for(tmp_path):
-    with pytest.raises(FileError, match="price: differs between equal runs: name it price_per_hour, or cost if"):
-        of_table(tmp_path, "gpu,seed,minutes,price", "a,0,60,9.1", "a,1,61,9.2", "b,0,30,8.1", "b,1,31,8.2")
+@pytest.mark.parametrize("head", ["gpu,seed,minutes,price", "gpu,seed,minutes,$/h", "device,seed,train_s,epoch"])
+def test_a_price_that_may_be_of_a_run_is_asked_for(tmp_path, head):
+    rows = ["a,0,60,9.1", "a,1,61,9.2", "b,0,30,8.1", "b,1,31,8.2"]
+    if "epoch" in head:
+        head, rows = f"{head},price_per_hour", [row[:-4] + ",1" + row[-4:] for row in rows]
+    (tmp_path / "runs.csv").write_text("\n".join([head, *rows]))
+    with pytest.raises(FileError, match=r"3:.*9.2 here and 9.1 on line 2 differ between equal runs"):
+        answer(tmp_path / "runs.csv")
 
 
 def test_an_axis_can_be_said(tmp_path):
@@ -648,6 +655,8 @@ def test_a_chart_of_weights_and_biases_has_a_run_per_column():
         ("train.log", "Traceback (most recent call last):\nKeyError: 3\n", "3:1: no line counts epochs or steps"),
         ("runs.csv", "kernel,width\na,1\nb,2\n", "1:1: no column is a time or a metric"),
         ("runs.csv", "kernel,time_s\na,1\nb,x\n", "3:2: time_s: 'x' is not a number"),
+        ("runs.csv", "kernel,time_s\na,1\nb,-1\n", "3:2: time_s: -1 is not a time"),
+        ("runs.csv", "kernel,train_min\na,1\nb,inf\n", "3:2: train_min: inf is not a time"),
         ("runs.csv", "lr,metric,val/f1\n1,val/f2,1\n", "2:2: metric: there is no column val/f2; did you"),
         ("runs.csv", "kernel,time_s\na,1\nb\n", "3:1: 1 values for 2 columns"),
     ],

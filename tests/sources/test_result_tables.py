@@ -57,7 +57,7 @@ def test_the_contract_s_numbers_are_in_the_tables(golden):
         "grid": "golden",
         "trial": TRIAL,
         "cell": "e5728b716bd9",
-        "repeat": 0,
+        "repeat": 1,
         "attempt": 1,
         "status": "completed",
         "runs": 1,
@@ -144,7 +144,7 @@ def test_failed_trial_and_one_that_runs():
     ]
     frame = of(told).trials.set_index("trial")
     assert list(frame["status"].fillna("none yet")) == ["failed", "none yet"]
-    assert list(frame["repeat"]) == [1, 2]
+    assert list(frame["repeat"]) == [2, 3]
     assert (frame.loc["c-r1", "error"], frame.loc["c-r1", "warnings"]) == ("ValueError: no", "a\nb")
     assert frame["steady_s"].isna().tolist() == [True, False]
     assert frame["train_s"].isna().tolist() == [True, False], "no epoch is no time, and not no seconds"

@@ -15,7 +15,7 @@ from raybench.analysis.answer import Caution, Configuration, Criterion
 from raybench.analysis.findings.finding import View, concerning, detects
 from raybench.analysis.measured import TIME
 from raybench.analysis.ratios import UNEQUAL_LENGTH, quality_difference, unlike
-from raybench.analysis.work import clock_of, work_of
+from raybench.analysis.work import SAME_WORK, clock_of, work_of
 from raybench.core.groups import grouped
 from raybench.core.job import is_accuracy
 from raybench.core.labels import axis_label, configuration_label
@@ -27,7 +27,8 @@ from raybench.core.settings import TRAINING as SETTINGS_OF_TRAINING
 from raybench.core.status import TrialStatus
 from raybench.core.text import join_words, names_text, plural
 from raybench.results.metrics import quality_metrics
-from raybench.results.run_table import Run, seconds_in
+from raybench.results.output_clock import OF_TRAINING
+from raybench.results.run_table import OF_A_TABLE, Run, seconds_in
 
 LEAST_OTHER = 0.02  # least share of an epoch in other sections, such as evaluation, that an answer names
 
@@ -74,12 +75,20 @@ def percent_or_fraction(view: View) -> Iterator[Caution]:
     "set equal `epochs`, a `budget` or a `target`, or make `epochs` an axis", of_pair=True, guess=True, about="quality"
 )
 def unequal_epochs(view: View, index: int, reference: int) -> Iterator[str]:
-    """Sides trained for unequal numbers of epochs."""
-    metric = view.answer.metric
-    sides = sorted((index, reference))  # so that a sentence with both directions says it once
-    if why := unlike(view.measured[sides[0]], view.measured[sides[1]], metric):
-        lengths = (f"{view.rows[side].label}: {view.measured[side].length_text}" for side in sides)
+    """Sides trained for unequal numbers of epochs, or of steps in a whole run."""
+    metric, places = view.answer.metric, sorted((index, reference))  # a sentence with both directions says it once
+    sides, labels = [view.measured[place] for place in places], [view.rows[place].label for place in places]
+    if why := unlike(sides[0], sides[1], metric):
+        lengths = (f"{label}: {side.length_text}" for label, side in zip(labels, sides, strict=True))
         yield f"{metric} not compared ({'; '.join(lengths) if why is UNEQUAL_LENGTH else why})"
+    if view.answer.unit.has_rate or not all(side.lengths and side.completed[0].clock == OF_A_TABLE for side in sides):
+        return
+    for what in ("epochs", "steps"):
+        counts = [fmean(run.length if what == "epochs" else run.epochs[-1].steps for run in s.completed) for s in sides]
+        if max(counts) > SAME_WORK * min(counts):
+            texts = (f"{label} of {count:g}" for label, count in zip(labels, counts, strict=True))
+            yield f"runs differ in their {what} ({', '.join(texts)})"
+            return
 
 
 @detects("run these", of_pair=True, guess=True)
@@ -130,7 +139,7 @@ def other_metric_worse(view: View, index: int, reference: int) -> Iterator[str]:
 
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
 def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
-    """Evaluation, which no speed contains, changes the ratio of two times by 5% or more."""
+    """Evaluation, or the rest of a run, which no speed contains, changes the ratio of two times by 5% or more."""
     sides = view.measured[index], view.measured[reference]
     if view.answer.budget or not all(side.times for side in sides):
         return
@@ -143,7 +152,9 @@ def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
         names = [view.rows[side].label for side in (index, reference)][:: 1 if ratio > 1 else -1]
         ratio = max(ratio, 1 / ratio)
         longer = f"{ratio:.2g}x as long as" if ratio > 1.1 else f"{100 * (ratio - 1):.0f}% more time than"
-        yield f"an epoch of {names[0]} with its evaluation takes {longer} one of {names[1]}"
+        is_whole = view.answer.unit.name == OF_TRAINING.unit
+        part = f"a whole run of {names[0]}" if is_whole else f"an epoch of {names[0]} with its evaluation"
+        yield f"{part} takes {longer} one of {names[1]}"
 
 
 @detects("use `--whole-runs`", of_pair=True, guess=True)
@@ -167,7 +178,9 @@ def start_up_decides(view: View, index: int, reference: int) -> Iterator[str]:
 
 
 def _other_share(run: Run) -> float:
-    """The time of steady epochs in sections other than training, relative to it."""
+    """The time of steady epochs in sections other than training, or of a whole run of a table, relative to it."""
+    if run.output_clock == OF_TRAINING:
+        return (run.wall or 0.0) / training_s - 1 if (training_s := run.epochs_s) else 0.0
     names = {*run.timed.names("ledger")} - {*TRAINING}
     trained_s, others_s = (sum(seconds_in(run.timed, sections)) for sections in (STEADY, names))
     return others_s / trained_s if trained_s else 0.0

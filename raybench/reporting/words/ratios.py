@@ -60,7 +60,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, reference: str) -> str:
     if ratio.is_of_these_machines:
         these = replace(ratio, low=ratio.these_low, high=ratio.these_high, these_low=None)
         head, interval, tail = ratio_words(these, criterion, reference).partition(" (95% CI")
-        sd, few = f"{100 * ratio.machine_sd:.1g}%", ratio.machines < 3
+        sd, few = f"{float(f'{100 * ratio.machine_sd:.1g}'):g}%", ratio.machines < 3
         here = "this machine" if ratio.machines == 1 else f"these {ratio.machines} machines"
         why = f"not shown for the models, because machines of one model differ by about {sd}"
         remedy = "measure a second machine of each" if few else "measure more machines of each"
