@@ -18,9 +18,9 @@ parser.add_argument("--hidden", type=int, default=3)
 parser.add_argument("--epochs", type=int, default=3)
 options = parser.parse_args()
 for epoch in range(1, options.epochs + 1):
-    time.sleep(0.03)
+    time.sleep(0.1)
     print(f"loss={1 / epoch} acc={options.hidden / 100}", file=sys.stderr)
-    time.sleep(0.02)
+    time.sleep(0.1)
     print(f"epoch {epoch}")
 print("test acc 0.5")
 """
