@@ -24,21 +24,19 @@ from raybench.output.epochs import Course, Output, State
 from raybench.output.transcript import Transcript
 from raybench.results.epoch import UNITS
 from raybench.results.output_clock import OutputClock
+from raybench.sources.durations import AMOUNTS, NUMBER, UNITS_S, seconds_in
 from raybench.sources.rows import NoLog, Table, part_taken
 
-_NUMBER, _UNIT = r"\d+(?:\.\d+)?", r"(?:[um]?s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)(?![a-z_])"
-_AMOUNT = rf"(?P<amount>(?:\d:)?\d?\d:\d\d(?![\d:])|(?:{_NUMBER} ?{_UNIT} ?)+)"  # 0:01:09, 1:09, 4m 8s, 12.3s
-_SECONDS_ALONE = rf"(?P<bare>{_NUMBER})(?![\w.:/%]| ?[um]?s\b| ?[mh]\w*)"
+_AMOUNT = rf"(?P<amount>(?:\d:)?\d?\d:\d\d(?![\d:])|{AMOUNTS})"
+_SECONDS_ALONE = rf"(?P<bare>{NUMBER})(?![\w.:/%]| ?[um]?s\b| ?[mh]\w*)"
 _NAMES = (
     r"(?:train(?:ing)?_time|total[ _](?:training[ _])?time|(?:time_)?elapsed(?:[ _]time)?|\btotal(?=: *\d\S* ?[a-z]))"
     r"[:=\s|]+"
 )
-_TOTAL = re.compile(
-    rf"{_NAMES}(?:(?P<amount>{_NUMBER} ?(?:ms|s|sec|seconds))(?![\w.])|{_SECONDS_ALONE})", re.IGNORECASE
-)
+_TOTAL = re.compile(rf"{_NAMES}(?:(?P<amount>{NUMBER} ?(?:ms|s|sec|seconds))(?![\w.])|{_SECONDS_ALONE})", re.IGNORECASE)
 _COARSE = re.compile(rf"{_NAMES}{_AMOUNT}|{_AMOUNT.replace('amount', 'before')}elapsed", re.IGNORECASE)
 _STEP = re.compile(
-    rf"(?:(?:\bdt|(?:step|iter|epoch)[ _]time|\btime)[:=\s]+|\|\s*(?={_NUMBER} ?m?s(?![\w.]))){_AMOUNT}", re.IGNORECASE
+    rf"(?:(?:\bdt|(?:step|iter|epoch)[ _]time|\btime)[:=\s]+|\|\s*(?={NUMBER} ?m?s(?![\w.]))){_AMOUNT}", re.IGNORECASE
 )
 _TOOK = re.compile(
     rf"(?:\bepoch\b|^\W*\d+/\d+\b).*?"
@@ -46,12 +44,12 @@ _TOOK = re.compile(
     re.IGNORECASE,
 )
 """Of an epoch, in the line that ends it: `took 12.3s`, `(12.3 s)`, `done in 12.3 seconds`, `duration=12.3`."""
-_MEGATRON = re.compile(rf"elapsed time per iteration \((?P<unit>ms|s)\): *(?P<bare>{_NUMBER})")
+_MEGATRON = re.compile(rf"elapsed time per iteration \((?P<unit>ms|s)\): *(?P<bare>{NUMBER})")
 # Of detectron2 and of PyTorch's ImageNet example, in seconds.
 _BARE = re.compile(r"(?<![\w-])time:? +(?P<bare>\d+\.\d+)(?![\w.]| ?(?:ms|s|m|h)\w*\b)", re.IGNORECASE)
 _TABLE = re.compile(r"^\s*\d+(?:\s+(?:\d+\.\d+|#na#|nan|None))+\s+(?P<amount>(?:\d+:)?\d\d:\d\d)\s*$")  # of fastai
 _HEADER = re.compile(r"^\s*epoch\s.*\stime\s*$")
-_ITERATIONS = re.compile(rf"(?P<per_s>{_NUMBER}) ?(?:it|iters?|iterations?|steps?|batch(?:es)?)/s", re.IGNORECASE)
+_ITERATIONS = re.compile(rf"(?P<per_s>{NUMBER}) ?(?:it|iters?|iterations?|steps?|batch(?:es)?)/s", re.IGNORECASE)
 _ONCE = re.compile(
     rf"(?:\btraining (?:time|complete\w*|took|finished)|\bepochs? completed|^real)\W*(?:in )?\s*{_AMOUNT}",
     re.IGNORECASE,
@@ -60,7 +58,7 @@ _LIKE_A_TIME = re.compile(r"(?=.*(?:time|elapsed|took|duration|second|/s\b)).*\d
 _KERAS = re.compile(r"(?<!\d)(\d+)/\1\b.*?(?:\b(\d+)s\b.*?)?(?<![\d.])(\d+(?:\.\d+)?) ?(us|ms|s)/step")
 _BAR = re.compile(r"epoch\D{0,3}(\d+).*?(?<!\d)(\d+)/\2 \[(?:(\d+):)?(\d+):(\d+)<", re.IGNORECASE)  # tqdm's, at its end
 _ANY_BAR = re.compile(r"\| *(\d+)/(\d+) \[(?:(\d+):)?(\d+):(\d+)<")
-_OF_EPOCH = re.compile(r"epoch\D{0,3}(\d+)\W+(total time: )(?:(\d+):)?(\d+):(\d+)", re.IGNORECASE)  # torchvision's
+_OF_EPOCH = re.compile(r"epoch\D{0,3}\d+\W+total time: (?P<amount>(?:\d+:)?\d+:\d\d)", re.IGNORECASE)  # torchvision's
 _RUNTIME = re.compile(r"train_runtime['\"]?: ?['\"]?(\d+(?:\.\d+)?)")
 _HEAD = re.compile(r"^\s*Epoch \d+/\d+")  # Keras's line before the progress bar
 _PASSES = re.compile(r"['\"]epoch['\"]: ?['\"]?(\d+(?:\.\d+)?)")
@@ -91,7 +89,6 @@ OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", 
 """Rates of one of several devices; torchtitan's `tps` is one."""
 ELAPSED = 0.25  # least growth of times since the start from line to line, relative to the first one
 UNUSUAL = 3.0  # how many times as long as others a step is that holds something else
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
 
 
@@ -153,7 +150,7 @@ def read(path: Path, clock: OutputClock | None = None) -> Table:
         kind, columns["train_s"] = _ONCE, [_value(total) / len(course.epochs)] * len(course.epochs)
     said = [_WITH_EVALUATION[kind]] if kind in _WITH_EVALUATION else []
     if kind is None and (unread := next(filter(_LIKE_A_TIME.match, lines), "")):
-        said = [f"No times were read from lines such as `{cut(re.sub(_NUMBER, 'N', unread.strip()))}`"]
+        said = [f"No times were read from lines such as `{cut(re.sub(NUMBER, 'N', unread.strip()))}`"]
     warning = ". ".join([*said, *(note for name in columns for note in part_taken(name, text, columns))])
     clock = output.clock if output.clock.pattern else None
     return Table(path, columns, text, values, output_clock=clock, warning=warning, amounts=amounts)
@@ -178,12 +175,8 @@ def _value(match: re.Match[str]) -> float:
     if "per_s" in found:
         return 1 / (float(found["per_s"]) or math.inf)
     if "bare" in found:
-        return float(found["bare"]) * _SECONDS[found.get("unit", "s")]
-    text = (found.get("amount") or found["before"]).lower()
-    if ":" in text:
-        return math.fsum(float(part) * 60.0**power for power, part in enumerate(reversed(text.split(":"))))
-    parts = re.findall(r"([\d.]+) ?([a-z]+)", text)
-    return sum(float(number) * _SECONDS[unit if unit in _SECONDS else unit[0]] for number, unit in parts)
+        return float(found["bare"]) * UNITS_S[found.get("unit", "s")]
+    return seconds_in(found.get("amount") or found["before"]) or 0.0
 
 
 def _totals(lines: Sequence[str], matches: Matches) -> Iterator[float]:
@@ -234,13 +227,18 @@ def are_elapsed(seconds: Sequence[float]) -> bool:
 
 
 def _keras(lines: Sequence[str], matches: Matches) -> Iterator[float]:
-    """Yield the time at each line, by that of each epoch: of steps or in all, of which both are rounded."""
-    at_s = 0.0
-    for match in matches:
-        if match and match[4] == "s" and match[2] and int(match[2]) > float(match[3]):
-            at_s += int(match[2])
-        elif match:
-            at_s += int(match[1]) * float(match[3]) * _SECONDS[match[4]]
+    """Yield the time at each line, by that of each epoch: of steps or in all, of which both are rounded.
+
+    The last bar of an epoch counts: a complete one is printed before its validation, too.
+    """
+    at_s, began_s, has_heads = 0.0, 0.0, any(map(_HEAD.match, lines))
+    for line, match in zip(lines, matches, strict=True):
+        if match:
+            is_total = match[4] == "s" and match[2] and int(match[2]) > float(match[3])
+            seconds = int(match[2]) if is_total else int(match[1]) * float(match[3]) * UNITS_S[match[4]]
+            at_s = began_s + seconds
+        if (match and not has_heads) or _HEAD.match(line):
+            began_s = at_s
         yield at_s
 
 
@@ -273,7 +271,7 @@ def _dates(lines: Sequence[str], matches: Matches) -> Iterator[float]:
 Times = Callable[[Sequence[str], Matches], Iterator[float]]
 _CLOCKS: Mapping[re.Pattern[str], Times] = {
     _TOTAL: _totals,
-    _OF_EPOCH: _bars,
+    _OF_EPOCH: _steps,
     _STEP: _steps,
     _TOOK: _steps,
     _MEGATRON: _steps,

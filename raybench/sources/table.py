@@ -30,16 +30,10 @@ from raybench.results.epoch import UNITS
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.output_clock import OF_TRAINING, OutputClock
 from raybench.results.run_table import CELL, OF_A_TABLE, TRIALS
+from raybench.sources.durations import UNITS_S, seconds_in
 from raybench.sources.epochs_csv import CsvTable, alias, as_parameters, is_of_others, value_of
 from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, NoLog, Table, is_of_trial, part_taken
 
-_SECONDS = {
-    **dict.fromkeys(("ms", "msec", "milliseconds"), 1e-3),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
-    **dict.fromkeys(("d", "day", "days"), 86400.0),
-}
 _CLOCKS = {"time", "duration", "runtime", "elapsed", "wallclock"}
 _PARTS = {"epoch": "epoch", "step": "step", "steps": "step", "iter": "step", "iteration": "step", "it": "step"}
 _BEGIN = {"start", "started", "begin", "began"}
@@ -66,11 +60,6 @@ _CELLS = (
     (re.compile(r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?)"), ","),
 )
 """How numbers are also written, with what is left out of them: prices, percentages, thousands."""
-_PARTS_OF_TIME = re.compile(
-    r"(?:(?:(\d+):)?(\d\d?):(\d\d(?:\.\d+)?))|(?:([\d.]+) ?d(?:ays?)?)? ?(?:([\d.]+) ?h(?:(?:ou)?rs?)?)?"
-    r" ?(?:([\d.]+) ?m(?:in(?:ute)?s?)?)? ?(?:([\d.]+) ?s(?:ec(?:ond)?s?)?)?"
-    r" ?(?:([\d.]+) ?(?:ms(?:ec)?|milliseconds?))?"
-)
 _MINUTES = re.compile(r"\d+:\d\d(\.\d+)?")
 _SETTINGS = re.compile(
     r"lr|.*(?:rate|decay|momentum|dropout|beta|eps|alpha|temperature|scale|ratio|frac).*", re.IGNORECASE
@@ -272,23 +261,15 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
                 matches = [pattern.fullmatch(text) for text in texts]
                 texts = [match[1].replace(left_out, "") if match else "" for match in matches]
                 present = [text for text in texts if text]
-        times = [_PARTS_OF_TIME.fullmatch(text) for text in present]
+        seconds = {text: seconds_in(text) for text in present}
         words = {*_words_of(name)}
         is_time = "".join(present[:1]).count(":") > 1 or not _CLOCKS.isdisjoint(words)  # not 10m, a size
-        is_time &= _SECONDS.get(_unit(name)) != 3600 or not any(map(_MINUTES.fullmatch, present))
-        if is_time and present and all(times) and _MOMENTS.isdisjoint(words):
-            kind, texts = _kind(name), [str(_seconds_of(text)) for text in texts]
+        is_time &= UNITS_S.get(_unit(name)) != 3600 or not any(map(_MINUTES.fullmatch, present))
+        if is_time and present and None not in seconds.values() and _MOMENTS.isdisjoint(words):
+            kind, texts = _kind(name), [str(seconds.get(text, "")) for text in texts]
             name = kind if kind not in {*columns, *plain} else name
         plain[name] = texts
     return plain
-
-
-def _seconds_of(text: str) -> float | str:
-    """Return the seconds of a time such as 1:23:45, 1h 31m or 90.1 min; empty without one."""
-    if not text or (match := _PARTS_OF_TIME.fullmatch(text)) is None:
-        return ""
-    hours, minutes, seconds, days, *rest = (float(part or 0) for part in match.groups())
-    return 86400 * days + 3600 * (hours + rest[0]) + 60 * (minutes + rest[1]) + seconds + rest[2] + rest[3] / 1000
 
 
 def _are_repeats(texts: Sequence[str]) -> bool:
@@ -313,18 +294,18 @@ def _words_of(name: str) -> list[str]:
 def _unit(name: str) -> str:
     """Return the unit of time at an end of a name; empty without one."""
     words = _words_of(name)
-    if words and words[0] in _SECONDS and (words[1:2] == ["per"] or len(words[0]) > 3):  # min_time is a minimum
+    if words and words[0] in UNITS_S and (words[1:2] == ["per"] or len(words[0]) > 3):  # min_time is a minimum
         return words[0]
-    return words[-1] if words and words[-1] in _SECONDS else ""
+    return words[-1] if words and words[-1] in UNITS_S else ""
 
 
 def _time(name: str) -> tuple[float, str] | None:
     """Return the seconds of a time's unit and what takes it, such as `run` or `step`; None if a name is no time."""
     words, unit = _words_of(name), _unit(name)
     is_said = not _CLOCKS.isdisjoint(words) or (unit and (len(words) > 1 or len(unit) > 3 or unit == "s"))
-    if not is_said or not _OF_TIME.issuperset({*words} - (_SECONDS.keys() if unit else set())):  # hours (h)
+    if not is_said or not _OF_TIME.issuperset({*words} - (UNITS_S.keys() if unit else set())):  # hours (h)
         return None
-    return _SECONDS.get(unit, 1.0), next((_PARTS[word] for word in words if word in _PARTS), "run")
+    return UNITS_S.get(unit, 1.0), next((_PARTS[word] for word in words if word in _PARTS), "run")
 
 
 def _kind(name: str) -> str:

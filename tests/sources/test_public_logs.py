@@ -246,6 +246,15 @@ def test_steps_of_keras_that_take_microseconds(tmp_path):
     assert row.seconds.value == pytest.approx(2.25)
 
 
+def test_a_bar_of_keras_before_its_validation_is_not_a_second_one(tmp_path):
+    text = "".join(
+        f"Epoch {e}/5\n1/600 ━━ 69s 116ms/step - loss: {2 / e:.4f}\r600/600 ━━ 0s 100ms/step - loss: {2 / e:.4f}\r"
+        f"600/600 ━━ 70s 116ms/step - loss: {2 / e:.4f} - val_loss: {3 / e:.4f}\n"
+        for e in range(1, 6)
+    )
+    assert epochs_s(tmp_path, text) == pytest.approx([70] * 5)
+
+
 @pytest.mark.parametrize("fraction", [",500", ".500000"], ids=["of logging", "of datetime"])
 def test_dates_with_fractions_of_a_second(tmp_path, fraction):
     stamps = [f"00{fraction}", "02", f"03{fraction}", "05", f"06{fraction}"]
