@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
 NUMBER = r"\d+(?:\.\d+)?"
 UNITS_S = {
@@ -15,6 +17,7 @@ UNITS_S = {
 }
 """Seconds of a unit by its names."""
 
+LEAST_GROWTH = 0.25  # of times since the start, relative to the first; the first epoch may be slow
 AMOUNTS = rf"(?:{NUMBER} ?(?:{'|'.join(UNITS_S)})(?![a-z_]) ?)+"
 _CLOCK = re.compile(r"(?:(?:\d+:)?\d?\d:\d\d(?:\.\d+)?)")
 _AMOUNTS = re.compile(AMOUNTS, re.IGNORECASE)
@@ -27,3 +30,9 @@ def seconds_in(text: str) -> float | None:
     if not _AMOUNTS.fullmatch(text):
         return None
     return sum(float(number) * UNITS_S[unit] for number, unit in re.findall(rf"({NUMBER}) ?([a-z]+)", text.lower()))
+
+
+def are_elapsed(seconds: Sequence[float]) -> bool:
+    """Return whether times are those since the start: unlike times of epochs, each grows by a part of the first."""
+    growth = [after - before for before, after in pairwise(seconds)]
+    return len(growth) > 1 and min(growth) > LEAST_GROWTH * seconds[0]

@@ -24,7 +24,7 @@ from raybench.output.epochs import Course, Output, State
 from raybench.output.transcript import Transcript
 from raybench.results.epoch import UNITS
 from raybench.results.output_clock import OutputClock
-from raybench.sources.durations import AMOUNTS, NUMBER, UNITS_S, seconds_in
+from raybench.sources.durations import AMOUNTS, NUMBER, UNITS_S, are_elapsed, seconds_in
 from raybench.sources.rows import NoLog, Table, part_taken
 
 _AMOUNT = rf"(?P<amount>(?:\d:)?\d?\d:\d\d(?![\d:])|{AMOUNTS})"
@@ -87,7 +87,6 @@ _COUNTED = re.compile(r"^\S{0,3}(?:epoch|step|iter)", re.IGNORECASE)  # not the 
 _BATCH = re.compile(r"global[_ ]batch[_ ]size\W{1,5}(\d+)", re.IGNORECASE)  # the examples of a step
 OF_A_DEVICE = re.compile(r"\btps\b|/s(?:ec)?(?:ond)?/(?:gpu|device|chip|rank)", re.IGNORECASE)
 """Rates of one of several devices; torchtitan's `tps` is one."""
-ELAPSED = 0.25  # least growth of times since the start from line to line, relative to the first one
 UNUSUAL = 3.0  # how many times as long as others a step is that holds something else
 _LLM_C_NAMES = {"tel": "val loss", "trl": "train loss", "eval": "accuracy"}
 
@@ -218,12 +217,6 @@ def _steps(lines: Sequence[str], matches: Matches) -> Iterator[float]:
         added[place] += value + (steps - 1) * (usual_s if value > UNUSUAL * usual_s else value)
         before = place, value, number, total
     yield from accumulate(added[: len(lines)])
-
-
-def are_elapsed(seconds: Sequence[float]) -> bool:
-    """Return whether times are those since the start, as they grow by about as much as the first one is."""
-    growth = [after - before for before, after in pairwise(seconds)]
-    return len(growth) > 1 and min(growth) > 0 and median(growth) > ELAPSED * seconds[0]
 
 
 def _keras(lines: Sequence[str], matches: Matches) -> Iterator[float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from raybench.results.epoch_table import EPOCHS
 from raybench.results.epochs import Epochs
 from raybench.results.output_clock import OutputClock
 from raybench.results.run_table import CELL, OF_A_TABLE, TRIALS, Run
+from raybench.sources.durations import are_elapsed
 from raybench.sources.runs import OPENING, run_of
 
 SHOWN = 10  # maximum number of problems of a file that are printed; of more, their number is
@@ -179,11 +179,7 @@ class Table:
         """Take times for those since training began if they grow in each epoch of all trials by about the first one."""
         seconds = self.columns["epoch_s"]
         times = [[seconds[row] for row in trial.rows] for trial in self._trials if len(trial.rows) > 1]
-        is_elapsed = max(map(len, times), default=0) > 2 and not any(None in of_trial for of_trial in times)
-        for of_trial in times if is_elapsed else ():
-            growth = [now_s - before_s for before_s, now_s in pairwise(of_trial)]
-            # The first epoch may take twice as long as others.
-            is_elapsed &= min(growth) > 0.4 * of_trial[0] and max(growth) < 1.5 * min(growth)
+        is_elapsed = bool(times) and all(None not in of_trial and are_elapsed(of_trial) for of_trial in times)
         text = "of each epoch; name it elapsed_s if it counts from the start of training"
         if is_elapsed:
             text = "since training began; name it epoch_s if it is that of each epoch"
