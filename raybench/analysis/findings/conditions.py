@@ -65,8 +65,9 @@ def few_threads(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
     """
     hosted_runs = [run for run in runs if _is_hosted(run)]
     numbers = grouped(((run.machine_name, run.cell.device.model), _threads(run)) for run in hosted_runs)
+    comparing = {device for device, values in numbers.items() if len({*values}) > 1}
     for run in () if {"threads", "cpus", "count"} & {*axes} else hosted_runs:
-        if len({*numbers[run.machine_name, run.cell.device.model]}) > 1:
+        if (run.machine_name, run.cell.device.model) in comparing:
             continue
         threads, own_cores = _threads(run), number_in(run.cell.device.count) or 0.0
         cores = max(own_cores, number_in(run.machine.get("cores")) or 0.0)
@@ -137,7 +138,8 @@ def slow_runs(runs: Sequence[Run], axes: Collection[str]) -> Iterator[OfRuns]:
         df = len(group) - len(seconds) - 1
         if df < 1:
             continue
-        excesses = [(run, math.log((run.steady_s or 0.0) / min(seconds[run.cell_id]))) for run in group]
+        fastest = {cell: min(values) for cell, values in seconds.items()}
+        excesses = [(run, math.log((run.steady_s or 0.0) / fastest[run.cell_id])) for run in group]
         ordered = sorted(excesses, key=lambda entry: entry[1])
         values = np.array([excess for _, excess in ordered])
         split = int(np.diff(values).argmax()) + 1
