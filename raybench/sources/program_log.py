@@ -106,7 +106,7 @@ def read(path: Path, clock: OutputClock | None = None) -> Table:
         for line in re.split(r"\r\n|\r|\n", text)
     ]
     kind, times = _stamps(lines)
-    first = {_RUNTIME: _PASSES, _KERAS: _HEAD, _TABLE: _HEADER}.get(kind, kind) if kind else None
+    first = {_RUNTIME: _PASSES, _KERAS: _HEAD, _BAR: _ANY_BAR, _TABLE: _HEADER}.get(kind, kind) if kind else None
     transcript, begin = Transcript({}), next((row for row, line in enumerate(lines) if first and first.search(line)), 0)
     for line, at_s in zip(lines[begin:], times[begin:], strict=True):  # what is before may be the program's own text
         transcript.add(1, f"{line}\n".encode(), round(at_s / NANO))
@@ -244,7 +244,8 @@ def _bars(lines: Sequence[str], matches: Matches) -> Iterator[float]:
             count, total, before_s = before
             is_next = match[1] != count
             if match.re is _ANY_BAR:  # its count grows, and it may be shown twice when it is complete
-                is_next = match[2] != total or int(match[1]) < int(count) or (match[1] == total and seconds != before_s)
+                is_again = match[1] == count == total and seconds != before_s
+                is_next = match[2] != total or int(match[1]) < int(count) or is_again
             began_s, before = at_s if is_next else began_s, (match[1], match[2], seconds)
             at_s = max(at_s, began_s + seconds)
         yield at_s

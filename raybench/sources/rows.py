@@ -266,7 +266,7 @@ class Table:
         if None not in prices and prices[0] != prices[1]:
             line = self.lines[min(earlier.rows)]
             message = f"{prices[0]} here and {prices[1]} on line {line} differ between equal runs"
-            remedy = "add a column with what differs, such as terms, or name it cost if it is the price of a run"
+            remedy = "add a column with what differs, such as terms, or remove it if it is the price of a run"
             self.problem(self.lines[min(trial.rows)], "price_per_hour", f"{message}; {remedy}")
 
     def _repeat(

@@ -93,8 +93,10 @@ _WORDS: Mapping[str, str] = {
 }
 """The status of a run by the words of Weights & Biases, MLflow and Slurm."""
 
+_UNUSUAL = {TrialStatus.FAILED, TrialStatus.KILLED}  # a column with these is of states, whatever its name
 _FREE_TEXT = ("comment", "comments", "note", "notes", "remark", "remarks", "description", "message")
 _NO, _YES = {"false", "no", "0"}, {"true", "yes", "1"}
+_SUCCESSES = ("success", "succeeded", "ok", "passed", "finished", "completed")
 _EXITS = ("exit_code", "exit_status", "exitcode", "returncode", "return_code")
 
 _COMPUTED = {column.name for column in (*TRIALS, *EPOCHS)} | {"cell"}
@@ -127,7 +129,8 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
     repeats = {*_REPEATS, "seed", "repeat", "started"}
     numbered = [place for place, name in enumerate(file.names) if {alias(name), name.lower()} & repeats]
     seen = {tuple(values): line for line, values in reversed(rows)}
-    copies = {line for line, v in rows if seen[*v,] != line and any(v[place].strip() for place in numbered)}
+    equal = {line: v for line, v in rows if seen[*v,] != line}
+    copies = {line for line, v in equal.items() if any(v[place].strip() for place in numbered)}
     rows = [(line, values) for line, values in rows if line not in copies]
     file.lines, texts = [line for line, _ in rows], [values for _, values in rows]
     written = {name: [values[place].strip() for values in texts] for place, name in enumerate(file.names)}
@@ -166,6 +169,8 @@ def _read(file: CsvTable, texts: Sequence[Sequence[str]]) -> Table:
         if name not in columns and (minutes := next(filter(_MINUTES.fullmatch, column), "")):
             notes.append(f"{minutes} in column {name} was taken for minutes and seconds")
     notes += [f"Left out {plural(len(copies), 'line')} equal to others in every column"] if copies else []
+    if further := len(equal) - len(copies):
+        notes.append(f"{plural(further, 'line')} equal to others in every column count as runs of their own")
     table.warning = ". ".join(filter(None, [table.warning, *notes]))
     return table
 
@@ -180,7 +185,11 @@ def _with_durations(file: CsvTable, columns: dict[str, list[str]]) -> tuple[dict
         [n for n, of in moments.items() if any(of) and not words.isdisjoint(_words_of(n))] for words in (_BEGIN, _END)
     ]
     if [*map(len, names)] != [1, 1] or "wall_s" in columns:
-        return columns, ""
+        unread = [n for words in (_BEGIN, _END) for n in columns if not words.isdisjoint(_words_of(n))]
+        texts = [columns[name][0] for name in unread if any(columns[name]) and not any(moments[name])]
+        is_pair = len(unread) == len(texts) == 2
+        remedy = "were not read: write 2026-03-01T23:42:28, or the seconds of each run"
+        return columns, f"Columns {' and '.join(unread)}, such as {texts[0]}, {remedy}" if is_pair else ""
     (begin,), (end,) = names
     seconds = []
     for line, first, last in zip(file.lines, moments[begin], moments[end], strict=True):
@@ -530,7 +539,11 @@ def _failures(name: str, texts: Sequence[str]) -> list[bool] | None:
         return [word not in {"", "nan", *_MISSING, *_NO} for word in words]
     if name in _EXITS and numbers:
         return [bool(number) for number in numbers]
-    if name in ("success", "succeeded", "ok", "passed", "failed", "crashed") and {*words} <= {"", *_NO, *_YES}:
+    if name in ("success", "succeeded", "ok", "passed", "finished", "completed", "failed", "crashed") and {*words} <= {
+        "",
+        *_NO,
+        *_YES,
+    }:
         return [word in (_YES if name in ("failed", "crashed") else _NO) for word in words]
     return None
 
@@ -539,13 +552,12 @@ def _sort(columns: _Columns, written: str, texts: Sequence[str]) -> None:
     """Add a column to those that hold the same."""
     name, numbers = alias(written), _numbers(texts)
     name = "device_count" if name.lower() in _COUNTS and all(map(str.isdecimal, texts)) else name
-    metric, rate = _metric(name), _RATE.fullmatch(name)
+    metric, rate, words = _metric(name), _RATE.fullmatch(name), [text.lower() for text in texts]
     time = None if rate else _time(name)
     if (failures := _failures(name.lower(), texts)) is not None:
         columns.failed = [*map(or_, columns.failed or failures, failures)]
         columns.notes += [f"Column {written} says which runs failed"] if any(failures) else []
-    elif name.lower() in STATES:
-        words = [text.lower() for text in texts]
+    elif name.lower() in STATES or ({*words} <= {"", *_WORDS} and not _UNUSUAL.isdisjoint(map(_WORDS.get, words))):
         if _WORDS.keys() & {*words}:
             columns.table["status"] = [_WORDS.get(word, word) or None for word in words]
     elif (work := _WORK.get(name.lower())) and numbers and (most := max(number or 0 for number in numbers)) >= 1:

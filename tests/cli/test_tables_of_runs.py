@@ -102,3 +102,26 @@ def test_a_spread_of_machines_is_a_number(tmp_path, raybench):
     (tmp_path / "runs.csv").write_text("\n".join(["device,host,seed,time_s", *lines]))
     text = " ".join(raybench("report", "runs.csv").out.split())
     assert "differ by about" in text and "e+" not in text
+
+
+@pytest.mark.parametrize(
+    ("column", "good", "bad"),
+    [("job_state", "COMPLETED", "FAILED"), ("outcome", "success", "failure"), ("finished", "True", "False")],
+)
+def test_states_are_known_by_their_words(tmp_path, raybench, column, good, bad):
+    lines = [f"{gpu},{s},{100 + s},{bad if s == 3 else good}" for gpu in "ab" for s in range(4)]
+    (tmp_path / "runs.csv").write_text("\n".join([f"gpu,seed,time_s,{column}", *lines]))
+    assert "6 of 8 runs completed; 2 failed" in " ".join(raybench("report", "runs.csv").out.split())
+
+
+def test_dates_that_are_not_read_are_named(tmp_path, raybench):
+    lines = [f"{gpu},{s},03/01/2026 22:00:00,03/01/2026 23:0{s}:00,0.9" for gpu in "ab" for s in range(3)]
+    (tmp_path / "runs.csv").write_text("\n".join(["gpu,seed,start_time,end_time,val_acc", *lines]))
+    assert "Columns start_time and end_time" in " ".join(raybench("report", "runs.csv").out.split())
+
+
+def test_a_whole_run_may_cost_more_though_its_training_is_cheaper(tmp_path, raybench):
+    sides = (("a", 1000, 1100, 2.0), ("b", 700, 1300, 2.6))
+    lines = [f"{gpu},{s},{train + s},{total + s},{price}" for gpu, train, total, price in sides for s in range(3)]
+    (tmp_path / "runs.csv").write_text("\n".join(["gpu,seed,train_time_s,total_time_s,price_per_hour", *lines]))
+    assert "run of gpu b costs 54% more" in " ".join(raybench("report", "runs.csv").out.split())

@@ -139,6 +139,18 @@ def test_a_time_of_the_whole_training_is_spread_over_its_epochs(tmp_path, end, s
     assert any("spread evenly" in text for text in answer(tmp_path).status.repeats)
 
 
+@pytest.mark.parametrize("name", ["Epoch {e}/4: ", ""])
+def test_bars_are_timed_by_their_last_line(tmp_path, name):
+    text = ""
+    for e in range(1, 5):
+        bar = (
+            f"{name.format(e=e)}{n // 2:3d}%|##| {n}/200 [{n // 120:02d}:{n // 2 % 60:02d}<00:00]"
+            for n in (0, 99, 198, 200)
+        )
+        text += "\r".join(bar) + f"\nEpoch {e} val_acc {0.8 + e / 100}\n"
+    assert epochs_s(tmp_path, text)[1:] == pytest.approx([100] * 3, rel=0.02)
+
+
 def test_lines_with_times_that_are_not_read_are_shown(tmp_path):
     (tmp_path / "run.log").write_text(
         "".join(f"Epoch {n}/4 loss {2 / n:.3f} {400 + n} samples/s\n" for n in range(1, 5))

@@ -32,7 +32,7 @@ from raybench.results.run_table import OF_A_TABLE, Run, seconds_in
 
 LEAST_OTHER = 0.02  # least share of an epoch in other sections, such as evaluation, that an answer names
 
-LEAST_CHANGE = math.log1p(0.05)  # least change of a ratio by evaluation that an answer names
+LEAST_CHANGE = math.log1p(0.1)  # least change of a ratio by evaluation that an answer names
 
 START, COMPILE = ("setup", "startup", "data", "build"), ("compile", "compile_evaluate")
 """Sections of a run that it has once."""
@@ -139,13 +139,13 @@ def other_metric_worse(view: View, index: int, reference: int) -> Iterator[str]:
 
 @detects("let both sides evaluate alike", of_pair=True, guess=True)
 def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
-    """Evaluation, or the rest of a run, which no speed contains, changes the ratio of two times by 5% or more."""
+    """Evaluation, or the rest of a run, which no speed contains, changes a ratio of times by 10% or more."""
     sides = view.measured[index], view.measured[reference]
     if view.answer.budget or not all(side.times for side in sides):
         return
     shares = [fmean(map(_other_share, side.completed)) for side in sides]
     seconds, other_s = (math.exp(fmean(sample.value for sample in side.times)) for side in sides)
-    if max(shares) >= LEAST_OTHER and abs(seconds * shares[0] - other_s * shares[1]) > abs(seconds - other_s):
+    if max(shares) >= LEAST_OTHER:
         ratio = seconds * (1 + shares[0]) / (other_s * (1 + shares[1]))
         if abs(math.log(ratio * other_s / seconds)) < LEAST_CHANGE:
             return
@@ -155,6 +155,11 @@ def other_sections(view: View, index: int, reference: int) -> Iterator[str]:
         is_whole = view.answer.unit.name == OF_TRAINING.unit
         part = f"a whole run of {names[0]}" if is_whole else f"an epoch of {names[0]} with its evaluation"
         yield f"{part} takes {longer} one of {names[1]}"
+    rows = [view.rows[side] for side in (index, reference)]
+    parts, totals = [(row.price and row.price.value) or 0.0 for row in rows], [row.total_price or 0.0 for row in rows]
+    if all(parts) and all(totals) and (parts[0] < parts[1]) != (totals[0] < totals[1]):
+        cheap, dear = sorted(zip(totals, (row.label for row in rows), strict=True))
+        yield f"a whole run of {dear[1]} costs {percent(dear[0] / cheap[0] - 1)} more than one of {cheap[1]}"
 
 
 @detects("use `--whole-runs`", of_pair=True, guess=True)
