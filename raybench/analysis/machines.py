@@ -23,6 +23,7 @@ from raybench.analysis.measured import ENERGY, ENERGY_TO_TARGET, TIME, TIME_TO_T
 from raybench.core.cell import VERSION_AXIS
 from raybench.core.groups import grouped
 from raybench.core.labels import configuration_label
+from raybench.core.settings import PARAM
 
 
 class Prior(NamedTuple):
@@ -285,7 +286,10 @@ def machine_speeds(configurations: Sequence[Measured]) -> list[Machine]:
     names = Counter(host.partition(" ")[0] for host in hosts)
     machines = []
     for same_model in grouped((cell.model, cell) for cell in configurations if cell.completed).values():
-        named = [(str(cell.axes.get("device") or cell.model), cell) for cell in same_model]
+        named = [
+            (str(cell.axes.get("device") or cell.model or cell.axes.get(f"{PARAM}gpu", "")), cell)
+            for cell in same_model
+        ]
         devices = grouped((run.machine_name, device) for device, cell in named for run in cell.completed)
         for host, of_runs in devices.items():
             name, _, identity = host.partition(" ")

@@ -64,7 +64,7 @@ def ratio_words(ratio: Ratio, criterion: Criterion, reference: str) -> str:
         here = "this machine" if ratio.machines == 1 else f"these {ratio.machines} machines"
         why = f"not shown for the models, because machines of one model differ by about {sd}"
         remedy = "measure a second machine of each" if few else "measure more machines of each"
-        return f"{head} on {here}{interval}{tail}; {why}: {remedy}"
+        return f"{head} on {here}{interval}{tail}; {why} ({remedy})"
     criterion_words, is_better = CRITERIA[criterion], ratio.value >= 1
     forms = criterion_words.better if is_better else criterion_words.worse
     is_cost = criterion in (Criterion.CHEAPEST, Criterion.LEAST_ENERGY)
