@@ -387,7 +387,7 @@ class Session:
 
     @cached_property
     def request(self) -> GridRequest:
-        """What this execution is asked for, without passwords in URIs and credentials in parameters."""
+        """The request of this execution, without passwords in URIs or credentials in parameters."""
         request = request_of(self.plan)
         limits = vars(self._limits) if self._limits else None
         request = replace(request, limits=limits, these_machines=self._options.these_machines)

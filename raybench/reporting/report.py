@@ -102,8 +102,8 @@ class Report:
     def provenance(self) -> dict[str, list[str]]:
         """Where its results come from, as far as it is known: sources with digests, machines, versions, command."""
         leaves = (run.cell.leaves for run in self._completed)
-        made_with = [execution.made_with for execution in self.executions]
-        commits, commands = ([str(made.get(name) or "") for made in made_with] for name in ("commit", "command"))
+        programs = [execution.made_with for execution in self.executions]
+        commits, commands = ([str(program.get(name) or "") for program in programs] for name in ("commit", "command"))
         commits += self.versions.get("commit", [])
         by_kind: dict[str, Iterable[object]] = {
             "sources": map(source_line, self.sources),

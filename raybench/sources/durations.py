@@ -23,7 +23,7 @@ _CLOCK = re.compile(r"(?:(?:\d+:)?\d?\d:\d\d(?:\.\d+)?)")
 _AMOUNTS = re.compile(AMOUNTS, re.IGNORECASE)
 
 
-def seconds_in(text: str) -> float | None:
+def duration_s(text: str) -> float | None:
     """Return the seconds of a duration; None if a text is none, such as a number without unit."""
     if _CLOCK.fullmatch(text):
         return sum(float(part) * 60.0**power for power, part in enumerate(reversed(text.split(":"))))

@@ -1,8 +1,9 @@
 """The log of a program, read as the output of a command that raybench runs is, by the times in its lines.
 
 Its own clock of training counts first (`train_time:1230ms`), then the times of its steps (`dt: 90.1ms`), a total in
-minutes, the times of the progress bars of Keras and tqdm, the date and time at the beginning of lines, and the
-`train_runtime` of Transformers. Without any of them only its metrics are known.
+minutes, the times of the progress bars of Keras and tqdm, the date and time at the beginning of lines, the
+`train_runtime` of Transformers, and a time that is printed once for the whole training. Without any of them only its
+metrics are known.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from raybench.output.epochs import Course, Output, State
 from raybench.output.transcript import Transcript
 from raybench.results.epoch import UNITS
 from raybench.results.output_clock import OutputClock
-from raybench.sources.durations import AMOUNTS, NUMBER, UNITS_S, are_elapsed, seconds_in
+from raybench.sources.durations import AMOUNTS, NUMBER, UNITS_S, are_elapsed, duration_s
 from raybench.sources.rows import NoLog, Table, part_taken
 
 _AMOUNT = rf"(?P<amount>(?:\d:)?\d?\d:\d\d(?![\d:])|{AMOUNTS})"
@@ -170,12 +171,12 @@ Matches = Sequence[re.Match[str] | None]  # of one clock in each line
 
 def _value(match: re.Match[str]) -> float:
     """The seconds in a match of a clock."""
-    found = {name: text for name, text in match.groupdict().items() if text}
-    if "per_s" in found:
-        return 1 / (float(found["per_s"]) or math.inf)
-    if "bare" in found:
-        return float(found["bare"]) * UNITS_S[found.get("unit", "s")]
-    return seconds_in(found.get("amount") or found["before"]) or 0.0
+    groups = {name: text for name, text in match.groupdict().items() if text}
+    if "per_s" in groups:
+        return 1 / (float(groups["per_s"]) or math.inf)
+    if "bare" in groups:
+        return float(groups["bare"]) * UNITS_S[groups.get("unit", "s")]
+    return duration_s(groups.get("amount") or groups["before"]) or 0.0
 
 
 def _totals(lines: Sequence[str], matches: Matches) -> Iterator[float]:

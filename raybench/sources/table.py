@@ -30,7 +30,7 @@ from raybench.results.epoch import UNITS
 from raybench.results.epoch_table import EPOCHS
 from raybench.results.output_clock import OF_TRAINING, OutputClock
 from raybench.results.run_table import CELL, OF_A_TABLE, TRIALS
-from raybench.sources.durations import UNITS_S, seconds_in
+from raybench.sources.durations import UNITS_S, duration_s
 from raybench.sources.epochs_csv import CsvTable, alias, as_parameters, is_of_others, value_of
 from raybench.sources.rows import KNOWN, OF_TRIALS, SHOWN, TIMES, NoLog, Table, is_of_trial, part_taken
 
@@ -262,15 +262,15 @@ def _plain(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return columns with numbers as programs write them: no signs, percent and thousands, and times in seconds."""
     plain: dict[str, list[str]] = {}
     for name, texts in columns.items():
-        known = ["" if text.lower() in _MISSING else text for text in texts]
-        texts = known if all(map(_NUMERIC.match, filter(None, known))) else texts  # none may be a setting
+        cleaned = ["" if text.lower() in _MISSING else text for text in texts]
+        texts = cleaned if all(map(_NUMERIC.match, filter(None, cleaned))) else texts  # none may be a setting
         present = [text for text in texts if text]
         for pattern, left_out in _CELLS:
             if present and all(map(pattern.fullmatch, present)):
                 matches = [pattern.fullmatch(text) for text in texts]
                 texts = [match[1].replace(left_out, "") if match else "" for match in matches]
                 present = [text for text in texts if text]
-        seconds = {text: seconds_in(text) for text in present}
+        seconds = {text: duration_s(text) for text in present}
         words = {*_words_of(name)}
         is_time = "".join(present[:1]).count(":") > 1 or not _CLOCKS.isdisjoint(words)  # not 10m, a size
         is_time &= UNITS_S.get(_unit(name)) != 3600 or not any(map(_MINUTES.fullmatch, present))
